@@ -1,0 +1,35 @@
+# Two commands: `make demo` and `make test`. Each makes .venv where there is none.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Byte-code files halve import times; one thread a process keeps small tensors fast beside a busy neighbour.
+unexport PYTHONDONTWRITEBYTECODE
+export OMP_NUM_THREADS := 1
+
+.PHONY: demo test check format clean
+.DELETE_ON_ERROR:
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/augtree demo --out runs/demo
+
+test: $(VENV)/.ready
+	$(BIN)/pytest
+
+check: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .venv-bench runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,111 @@
+"""Everything augtree raises on purpose. Each message says the rule, the value and the place.
+
+    AugtreeError
+    ├── ArgumentError      an argument breaks its rule; `field` says which
+    ├── InputError         a batch that a policy cannot take
+    ├── TransformError     a transform failed on a sample, or returned something it must not
+    ├── PolicyFileError    a policy file is broken; `pointer` is the place as a JSON pointer
+    ├── DataError          a data set's files are missing or broken
+    ├── CheckError         a contract check failed; `failures` lists every one
+    └── MissingExtraError  an optional package is not installed
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value as it stands in a message: one line, short, printable anywhere."""
+    text = ascii(value)
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+class AugtreeError(Exception):
+    """The root of the errors that augtree raises on purpose."""
+
+
+class ArgumentError(AugtreeError, ValueError):
+    """An argument breaks its rule."""
+
+    def __init__(self, field: str, rule: str, value: object) -> None:
+        super().__init__(field, rule, value)
+        self.field, self.rule, self.value = field, rule, value
+
+    def __str__(self) -> str:
+        return f"{self.field} {self.rule}, got {shown(self.value)}"
+
+
+class InputError(AugtreeError, ValueError):
+    """A batch that a policy cannot take."""
+
+
+class TransformError(AugtreeError, RuntimeError):
+    """A transform failed on a sample, or returned something it must not."""
+
+
+class PolicyFileError(AugtreeError, ValueError):
+    """A policy file is broken; nothing of it was used."""
+
+    def __init__(self, path: str | Path, pointer: str, problem: str) -> None:
+        super().__init__(path, pointer, problem)
+        self.path, self.pointer, self.problem = Path(path), pointer, problem
+
+    def __str__(self) -> str:
+        place = shown(self.pointer, most=200).replace("'", '"') if not self.pointer else self.pointer
+        return f"{self.path}: {self.problem} at {place}"
+
+
+class DataError(AugtreeError, ValueError):
+    """A data set's files are missing or broken."""
+
+
+class CheckError(AugtreeError, AssertionError):
+    """A contract check failed."""
+
+    def __init__(self, subject: str, failures: Mapping[str, str]) -> None:
+        super().__init__(subject, dict(failures))
+        self.subject, self.failures = subject, dict(failures)
+
+    def __str__(self) -> str:
+        lines = [f"  {name}: {why}" for name, why in self.failures.items()]
+        count = f"{len(lines)} check{'s' if len(lines) > 1 else ''}"
+        return "\n".join([f"{self.subject} fails {count}:", *lines])
+
+
+class MissingExtraError(AugtreeError, ImportError):
+    """An optional package is not installed."""
+
+
+def need(module: str, extra: str) -> ModuleType:
+    """Import an optional package, or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"this needs {module.partition('.')[0]}, which could not be imported ({error}): "
+            f'pip install "augtree[{extra}]"'
+        ) from error
+
+
+def number(field: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    """`value` as a float within its range, or an ArgumentError."""
+    rule = f"must be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ArgumentError(field, rule, value)
+    # Compared before the conversion: a whole number may be too large for a float.
+    if not (low < value <= high if open_low else low <= value <= high) or not math.isfinite(value):
+        raise ArgumentError(field, rule, value)
+    return float(value)
+
+
+def whole_number(field: str, value: Any, low: int, high: int) -> int:
+    """`value` as an int within its range, or an ArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ArgumentError(field, f"must be a whole number from {low} to {high}", value)
+    return value

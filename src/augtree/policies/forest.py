@@ -1,0 +1,148 @@
+"""The forest: one tree a group, each with a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from torch import Tensor
+
+from augtree.errors import ArgumentError, InputError, number, shown
+from augtree.keys import Key
+from augtree.policies.tree import Tree
+from augtree.transforms.base import Batch, Policy, Stage, batch_size
+
+SUM_TOLERANCE = 1e-9
+
+
+class Member(NamedTuple):
+    """A group's tree and its weight."""
+
+    tree: Tree
+    weight: float
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Forest(Policy):
+    """A tree for each group; the weights sum to 1.
+
+    >>> from augtree.transforms import Invert, Rotate
+    >>> photo, sketch = Tree().with_node(1, Rotate(0.6), p=0.7), Tree().with_node(1, Invert(1.0), p=0.5)
+    >>> forest = Forest({"photo": (photo, 0.4), "sketch": (sketch, 0.6)})
+    >>> [f"{probability:.2f} {' '.join(map(str, path))}" for probability, path in forest.paths()]
+    ['0.28 Rotate(0.6)', '0.42 ', '0.30 Invert(1)']
+    """
+
+    groups: Mapping[str, Member]
+
+    def __init__(self, groups: Mapping[str, tuple[Tree, float]]) -> None:
+        if not groups:
+            raise ArgumentError("groups", "must have at least one group", groups)
+        members = {}
+        for name, (tree, weight) in groups.items():
+            if not isinstance(name, str) or not name:
+                raise ArgumentError("groups", "must have names", name)
+            if not isinstance(tree, Tree):
+                raise ArgumentError(f"groups/{name}", "must have a tree", tree)
+            members[name] = Member(tree, number(f"groups/{name}/weight", weight, 0, 1))
+        total = sum(member.weight for member in members.values())
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise ArgumentError("groups", "must have weights that sum to 1", total)
+        object.__setattr__(self, "groups", MappingProxyType(members))
+
+    def __getitem__(self, group: str) -> Member:
+        return self.groups[group]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.groups.items()))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Member]]]:
+        return type(self), (dict(self.groups),)
+
+    def __call__(
+        self,
+        batch: Batch,
+        *,
+        groups: Sequence[Hashable] | None = None,
+        seed: int | None = None,
+        index: int | Sequence[int] | Tensor | None = None,
+        step: int = 0,
+    ) -> Batch:
+        """Augment a batch, each sample by its group's tree; without groups, by a tree drawn by weight."""
+        if groups is None:
+            return super().__call__(batch, seed=seed, index=index, step=step)
+        names = [groups] if isinstance(groups, str) else [str(name) for name in groups]
+        for name in names:
+            if name not in self.groups:
+                raise InputError(f"a group must be one of {', '.join(self.groups)}, got {shown(name)}")
+        if len(names) != batch_size(batch):
+            raise InputError(f"there must be a group for each of the {batch_size(batch)} samples, got {len(names)}")
+        return _Grouped(self, tuple(names))(batch, seed=seed, index=index, step=step)
+
+    def stages(self, key: Key) -> Iterator[Stage]:
+        """Every tree with the samples that draw it."""
+        edges = np.cumsum([member.weight for member in self.groups.values()])
+        which = np.searchsorted(edges / edges[-1], key.uniform(CHOICE), side="right")
+        yield [(member.tree, key.take(which == i)) for i, member in enumerate(self.groups.values())]
+
+    def paths(self) -> list[tuple[float, tuple[Any, ...]]]:
+        """The mixture's paths, with their probabilities."""
+        found: dict[tuple[Any, ...], float] = {}
+        for tree, weight in self.groups.values():
+            for probability, path in tree.paths():
+                found[path] = found.get(path, 0.0) + weight * probability
+        return [(probability, path) for path, probability in found.items() if probability > 0]
+
+    def save(self, path: str | Path) -> None:
+        """Write the forest to a JSON file; either all of it or nothing."""
+        from augtree.policies.codec import save
+
+        save(self, path)
+
+    def to_text(self) -> str:
+        """The forest as lines of text."""
+        from augtree.policies.export import forest_to_text
+
+        return forest_to_text(self)
+
+    def to_dot(self) -> str:
+        """The forest in Graphviz's language."""
+        from augtree.policies.export import forest_to_dot
+
+        return forest_to_dot(self)
+
+    def to_svg(self) -> str:
+        """The forest as a picture."""
+        from augtree.policies.export import forest_to_svg
+
+        return forest_to_svg(self)
+
+    def __repr__(self) -> str:
+        return f"Forest({ {name: tuple(member) for name, member in self.groups.items()} })"
+
+    __str__ = __repr__
+
+
+CHOICE = 66
+"""The counter of the draw that chooses a tree."""
+
+
+@dataclass(frozen=True)
+class _Grouped(Policy):
+    """A forest whose samples are known by group."""
+
+    forest: Forest
+    names: tuple[str, ...]
+
+    def stages(self, key: Key) -> Iterator[Stage]:
+        """Every tree with its group's samples."""
+        mine = partial(np.equal, np.array(self.names)[key.rows])
+        yield [(member.tree, key.take(mine(name))) for name, member in self.forest.groups.items()]

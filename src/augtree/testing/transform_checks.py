@@ -1,0 +1,295 @@
+"""`check_transform`: the contract that every transform keeps, built in or your own.
+
+Each check is a function that raises `Broken`; the docstring says what is promised. What a class declares about itself
+(`random`, `scaled`, `signed`, `mixes`, `whole`) decides which promises apply.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import multiprocessing
+import pickle
+import random
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from augtree.errors import AugtreeError, CheckError, shown
+from augtree.policies import codec
+from augtree.testing.samples import Samples, samples_of
+from augtree.transforms import Transform, Wrapped
+
+SEED = 20240601
+WEAKEST_EFFECT, GROWTH = 0.2, 1.2
+"""The most that the weakest magnitude may change (of what could change), and the least that the strongest adds."""
+
+
+class Broken(Exception):  # noqa: N818
+    """A promise that does not hold, and how that shows."""
+
+
+def check_transform(transform: Transform, sample: Any) -> list[str]:
+    """Hold a transform to its contract; the names of the checks, or a CheckError that lists every failure.
+
+    `sample` is a picture (uint8 [C,H,W] or a batch) or a PyG graph (or a batch) like those it is made for.
+    """
+    samples = samples_of(sample)
+    failures: dict[str, str] = {}
+    for name, check in CHECKS.items():
+        try:
+            check(transform, samples)
+        except Broken as broken:
+            failures[name] = str(broken)
+        except Exception as error:  # whatever a transform may raise is a finding
+            failures[name] = f"raised {type(error).__name__}: {shown(str(error), 300)}"
+    if failures:
+        raise CheckError(f"{transform.name} ({type(transform).__qualname__})", failures)
+    return list(CHECKS)
+
+
+def rebuilt(transform: Transform) -> Transform:
+    """The transform written to a file and read again."""
+    own = transform if isinstance(transform, Wrapped) else type(transform)
+    mine = [] if transform.name in codec.KNOWN else [own]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "transform.json"
+        codec.save(transform, path)
+        return codec.load(path, transforms=mine)  # type: ignore[no-any-return]
+
+
+# ---- as a value ------------------------------------------------------------------------------------------------
+
+
+def file_form(transform: Transform, samples: Samples) -> None:  # noqa: ARG001
+    """It can be written to a policy file and made from it again."""
+    try:
+        again = rebuilt(transform)
+    except (AugtreeError, TypeError, ValueError) as error:
+        raise Broken(f"cannot be made from its file form: {shown(str(error), 200)}") from error
+    if type(again) is not type(transform):
+        raise Broken(f"came back from its file form as {type(again).__module__}.{type(again).__qualname__}")
+
+
+def arguments(transform: Transform, samples: Samples) -> None:  # noqa: ARG001
+    """Every argument survives the file."""
+    written = json.loads(json.dumps(codec.encoded(transform.arguments())))
+    again = rebuilt(transform)
+    if again != transform:
+        raise Broken(f"{transform!r} was written as {shown(written, 120)} and came back as {again!r}")
+
+
+def stable_repr(transform: Transform, samples: Samples) -> None:  # noqa: ARG001
+    """Equal transforms print the same, in every process."""
+    one, other = repr(transform), repr(rebuilt(transform))
+    if one != other or " at 0x" in one:
+        raise Broken(f"prints as {shown(one)} and, equal, as {shown(other)}")
+
+
+def unique_name(transform: Transform, samples: Samples) -> None:  # noqa: ARG001
+    """Its name is its own, and can stand in a file."""
+    if not isinstance(transform.name, str) or not transform.name.isidentifier():
+        raise Broken(f"the name must be a word, got {shown(transform.name)}")
+    known = codec.KNOWN.get(transform.name)
+    if known is not None and known is not type(transform):
+        raise Broken(f"{transform.name} is the name of a built-in transform")
+
+
+# ---- as a function ---------------------------------------------------------------------------------------------
+
+
+def input_untouched(transform: Transform, samples: Samples) -> None:
+    """The batch that goes in stays as it is."""
+    before = samples.cloned()
+    transform(samples.batch, seed=SEED)
+    if not samples.equal(before, samples.batch):
+        raise Broken("the batch that went in was changed")
+
+
+def same_key(transform: Transform, samples: Samples) -> None:
+    """The same key gives the same bytes."""
+    if not samples.equal(*(transform(samples.batch, seed=SEED) for _ in range(2))):
+        raise Broken(f"two calls with seed {SEED} differ")
+
+
+def other_keys(transform: Transform, samples: Samples) -> None:
+    """Other keys give other results, if it is declared random, and only then."""
+    results = [transform(samples.batch, seed=SEED + i) for i in range(16)]
+    differ = any(not samples.equal(results[0], other) for other in results[1:])
+    if transform.random and not differ:
+        raise Broken("declared random, but 16 seeds give one result")
+    if not transform.random and differ:
+        raise Broken("declared not random, but seeds give different results")
+
+
+def global_random_state(transform: Transform, samples: Samples) -> None:
+    """A call with a seed leaves Python's, numpy's and torch's generators alone."""
+    states = {
+        "Python's": lambda: random.getstate(),
+        "numpy's": lambda: pickle.dumps(np.random.get_state()),  # noqa: NPY002
+        "torch's": lambda: torch.get_rng_state().numpy().tobytes(),
+    }
+    before = {whose: state() for whose, state in states.items()}
+    transform(samples.batch, seed=SEED)
+    for whose, state in states.items():
+        if state() != before[whose]:
+            raise Broken(f"{whose} global generator was moved")
+
+
+def worker_process(transform: Transform, samples: Samples) -> None:
+    """It can be sent to another process and does the same there."""
+    try:
+        cargo = pickle.dumps((transform, samples.batch))
+    except Exception as error:
+        raise Broken(f"cannot be pickled: {shown(str(error), 200)}") from error
+    there = pickle.loads(worker().submit(_in_worker, cargo).result())  # noqa: S301 - our own process wrote it
+    if not samples.equal(transform(samples.batch, seed=SEED), there):
+        raise Broken("another process gives another result")
+
+
+def _in_worker(cargo: bytes) -> bytes:
+    transform, batch = pickle.loads(cargo)  # noqa: S301 - our own process wrote it
+    return pickle.dumps(transform(batch, seed=SEED))
+
+
+@cache
+def worker() -> ProcessPoolExecutor:
+    """One process, started afresh (nothing inherited), for all checks of a session."""
+    pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    atexit.register(pool.shutdown, cancel_futures=True)
+    return pool
+
+
+def type_kept(transform: Transform, samples: Samples) -> None:
+    """Type, dtype and device stay, unless it is declared to change them (`whole`)."""
+    if not transform.whole:
+        for form, batch in samples.forms().items():
+            problem = samples.type_change(batch, transform(batch, seed=SEED))
+            if problem:
+                raise Broken(f"{form}: {problem}")
+
+
+def shape_rule(transform: Transform, samples: Samples) -> None:
+    """The shape stays, unless it is declared to change it; the number of samples always does."""
+    for form, batch in samples.forms().items():
+        problem = samples.shape_change(batch, transform(batch, seed=SEED), transform.whole)
+        if problem:
+            raise Broken(f"{form}: {problem}")
+
+
+def label_kept(transform: Transform, samples: Samples) -> None:
+    """Labels and other fields that belong to a whole sample stay."""
+    for i in range(4):
+        problem = samples.label_change(transform(samples.batch, seed=SEED + i))
+        if problem:
+            raise Broken(problem)
+
+
+def valid_output(transform: Transform, samples: Samples) -> None:
+    """Numbers are finite; edges join nodes that exist, of the same graph."""
+    for i in range(4):
+        problem = samples.invalid(transform(samples.batch, seed=SEED + i))
+        if problem:
+            raise Broken(problem)
+
+
+def degenerate_inputs(transform: Transform, samples: Samples) -> None:
+    """The smallest and emptiest samples work too."""
+    for what, batch in samples.degenerate().items():
+        try:
+            out = transform(batch, seed=SEED)
+        except Exception as error:
+            raise Broken(f"{what}: raised {type(error).__name__}: {shown(str(error), 200)}") from error
+        problem = samples.invalid(out) or samples.shape_change(batch, out, transform.whole)
+        if problem:
+            raise Broken(f"{what}: {problem}")
+
+
+def no_leak(transform: Transform, samples: Samples) -> None:
+    """A sample's result does not depend on the others in its batch, unless it is declared to mix them."""
+    if transform.mixes:
+        return
+    alone = transform(samples.batch, seed=SEED)
+    beside = transform(samples.with_others_changed(), seed=SEED)
+    if not samples.equal(samples.first(alone), samples.first(beside)):
+        raise Broken("the first sample's result changes when the others do")
+
+
+def any_split(transform: Transform, samples: Samples) -> None:
+    """The same bytes whatever the batch is split into, unless it is declared to mix samples."""
+    if transform.mixes:
+        return
+    whole = transform(samples.batch, seed=SEED)
+    for start, part in samples.parts():
+        done = transform(part, seed=SEED, index=start)
+        if not samples.equal(done, samples.cut(whole, start, samples.count(part))):
+            raise Broken(f"samples from {start} on differ when they are a batch of their own")
+
+
+# ---- as an augmentation ----------------------------------------------------------------------------------------
+
+
+def effects(transform: Transform, samples: Samples) -> list[float]:
+    """How much is changed at each magnitude, on average."""
+    out = []
+    for magnitude in samples.magnitudes:
+        scaled = transform.at(magnitude)
+        out.append(float(np.mean([samples.effect(scaled(samples.batch, seed=SEED + i)) for i in range(8)])))
+    return out
+
+
+def weakest_near_identity(transform: Transform, samples: Samples) -> None:
+    """The weakest magnitude changes little, if it is declared scaled."""
+    if transform.scaled:
+        weakest = effects(transform, samples)[0]
+        if weakest > WEAKEST_EFFECT:
+            raise Broken(f"the weakest magnitude changes {weakest:.0%}, more than {WEAKEST_EFFECT:.0%}")
+
+
+def grows_with_magnitude(transform: Transform, samples: Samples) -> None:
+    """A stronger magnitude changes more, if it is declared scaled."""
+    if transform.scaled:
+        found = effects(transform, samples)
+        if found[-1] < GROWTH * found[0] or any(b < 0.9 * a for a, b in zip(found, found[1:], strict=False)):
+            listed = ", ".join(f"{m:g}: {e:.2%}" for m, e in zip(samples.magnitudes, found, strict=True))
+            raise Broken(f"the effect does not grow ({listed})")
+
+
+def two_sided(transform: Transform, samples: Samples) -> None:
+    """Both sides of "no effect" occur, if it is declared signed: some changes are opposite to others."""
+    if transform.signed:
+        weak = transform.at(samples.magnitudes[0])
+        changes = [samples.change(weak(samples.batch, seed=SEED + i)) for i in range(16)]
+        cosines = [float(torch.cosine_similarity(a, b, dim=0)) for a, b in combinations(changes, 2)]
+        if min(cosines) > -0.1:
+            raise Broken("declared signed, but all changes point the same way")
+
+
+CHECKS: dict[str, Callable[[Transform, Samples], None]] = {
+    "constructible from its file form": file_form,
+    "arguments round-trip": arguments,
+    "stable repr": stable_repr,
+    "unique name": unique_name,
+    "input untouched": input_untouched,
+    "same key, same bytes": same_key,
+    "other keys differ": other_keys,
+    "global random state untouched": global_random_state,
+    "equal in a worker process": worker_process,
+    "type, dtype and device kept": type_kept,
+    "shape rule": shape_rule,
+    "label kept": label_kept,
+    "finite and index-valid output": valid_output,
+    "degenerate inputs": degenerate_inputs,
+    "no cross-sample leak": no_leak,
+    "any split, same bytes": any_split,
+    "weakest magnitude near identity": weakest_near_identity,
+    "effect grows with magnitude": grows_with_magnitude,
+    "two-sided where declared": two_sided,
+}

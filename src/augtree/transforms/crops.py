@@ -1,0 +1,166 @@
+"""Cropping, flipping and normalising: the usual preprocessing, never applied unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from augtree.errors import ArgumentError, InputError, number, whole_number
+from augtree.keys import Key
+from augtree.transforms import kernels
+from augtree.transforms.base import Transform
+from augtree.transforms.images import shifted
+from augtree.transforms.pictures import LARGEST_SIDE, Plan, Shape, Work
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Flip(Transform):
+    """Left becomes right, with a probability. (A flipped digit is another digit.)"""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        number("p", self.p, 0, 1)
+
+    def draw(self, key: Key, shape: Shape) -> Plan:  # noqa: ARG002
+        """Which pictures are flipped."""
+        return [[Work(kernels.mirror, key.rows[key.uniform() < self.p])]]
+
+
+@dataclass(frozen=True)
+class PadCrop(Transform):
+    """Move by up to `pad` pixels each way: a crop of the picture's own size from the padded picture."""
+
+    pad: int = 4
+    fill: int = 0
+
+    def __post_init__(self) -> None:
+        whole_number("pad", self.pad, 0, LARGEST_SIDE)
+        whole_number("fill", self.fill, 0, 255)
+
+    def draw(self, key: Key, shape: Shape) -> Plan:  # noqa: ARG002
+        """Where the crop stands."""
+        x, y = (key.below(2 * self.pad + 1, counter) - self.pad for counter in range(2))
+        return [[Work(kernels.warp, key.rows, (shifted(x, y), np.full(len(key), self.fill, np.int64)))]]
+
+
+@dataclass(frozen=True)
+class RandomCrop(Transform):
+    """Stretch a random part of the picture to the whole: SimCLR's crop (Inception's), at the picture's own size.
+
+    The part's area is a share drawn from `scale`, its shape width / height drawn from `ratio` on a log scale; where
+    the part would stick out it is cut off.
+    """
+
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", interval("scale", self.scale, 1e-6, 1))
+        object.__setattr__(self, "ratio", interval("ratio", self.ratio, 1e-2, 1e2))
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """The part of each picture."""
+        return [[Work(kernels.resize, key.rows, self.tables(key, shape, shape.height, shape.width))]]
+
+    def tables(self, key: Key, shape: Shape, height: int, width: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """For `kernels.resize`: first sources and weights, across and down."""
+        area = shape.height * shape.width * between(self.scale, key.uniform(0))
+        form = np.exp(between((float(np.log(self.ratio[0])), float(np.log(self.ratio[1]))), key.uniform(1)))
+        part_width = np.clip(np.rint(np.sqrt(area * form)), 1, shape.width).astype(np.int64)
+        part_height = np.clip(np.rint(np.sqrt(area / form)), 1, shape.height).astype(np.int64)
+        left = key.below(shape.width - part_width + 1, 2)
+        top = key.below(shape.height - part_height + 1, 3)
+        across = bilinear(shape.width, left, left + part_width, width)
+        return across + bilinear(shape.height, top, top + part_height, height)
+
+
+@dataclass(frozen=True)
+class ResizedCrop(RandomCrop):
+    """A random part of the picture at a size of one's choice (a number, or height and width)."""
+
+    size: int | tuple[int, int] = 224
+    whole = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.size, Sequence) and not isinstance(self.size, str):
+            if len(self.size) != 2:
+                raise ArgumentError("size", "must be a number, or height and width", self.size)
+            object.__setattr__(self, "size", tuple(whole_number("size", side, 1, LARGEST_SIDE) for side in self.size))
+        else:
+            whole_number("size", self.size, 1, LARGEST_SIDE)
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """The part of each picture."""
+        need_all(self, key, shape)
+        height, width = self.size if isinstance(self.size, tuple) else (self.size, self.size)
+        return [[Work(kernels.resize, key.rows, self.tables(key, shape, height, width), whole=True)]]
+
+
+@dataclass(frozen=True)
+class Normalize(Transform):
+    """Floats with the given mean and deviation taken out, channel by channel: the last step before a model."""
+
+    mean: tuple[float, ...] = (0.5,)
+    deviation: tuple[float, ...] = (0.5,)
+    random = False
+    whole = True
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "deviation"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+                raise ArgumentError(name, "must be a list of numbers, one a channel", given)
+            low = -10.0 if name == "mean" else 1e-6
+            object.__setattr__(self, name, tuple(number(name, value, low, 10) for value in given))
+        if len(self.mean) != len(self.deviation):
+            raise ArgumentError("deviation", f"must have {len(self.mean)} entries as mean has", self.deviation)
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """Nothing is random here."""
+        need_all(self, key, shape)
+        if len(self.mean) not in (1, shape.channels):
+            raise InputError(f"Normalize has {len(self.mean)} means for pictures of {shape.channels} channels")
+        params = (np.array(self.mean, np.float32), np.array(self.deviation, np.float32))
+        return [[Work(kernels.normalize, key.rows, params, whole=True)]]
+
+
+def need_all(transform: Transform, key: Key, shape: Shape) -> None:
+    """Raise where a transform that changes shape or type would act on part of a batch."""
+    if len(key) != shape.count:
+        raise InputError(f"{transform.name} changes shape or type, so it must be applied to all samples or none")
+
+
+def interval(field: str, given: Sequence[float], low: float, high: float) -> tuple[float, float]:
+    """Two numbers in order, within their range."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+        raise ArgumentError(field, "must be two numbers", given)
+    first, last = (number(field, value, low, high) for value in given)
+    if first > last:
+        raise ArgumentError(field, "must be two numbers in order", given)
+    return first, last
+
+
+def between(ends: tuple[float, float], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers spread over an interval."""
+    return ends[0] + (ends[1] - ends[0]) * uniform
+
+
+def bilinear(size: int, start: Ints, stop: Ints, out: int) -> tuple[Ints, Ints]:
+    """Pillow's bilinear weights [n,out,taps] (22 bits) and first sources [n,out] for stretching [start, stop)."""
+    scale = (stop - start)[:, None] / out
+    reach = np.maximum(scale, 1.0)
+    middle = start[:, None] + (np.arange(out) + 0.5) * scale
+    first = np.maximum((middle - reach + 0.5).astype(np.int64), 0)
+    count = np.minimum((middle + reach + 0.5).astype(np.int64), size) - first
+    taps = np.arange(int(count.max(initial=1)))
+    distance = np.abs((taps + first[..., None] - middle[..., None] + 0.5) * (1.0 / reach)[..., None])
+    weights = np.where(taps < count[..., None], np.maximum(1 - distance, 0), 0)
+    total = np.add.accumulate(weights, axis=2)[..., -1:]  # summed in order, as Pillow does
+    return first, (weights / total * (1 << 22) + 0.5).astype(np.int64)

@@ -1,0 +1,227 @@
+"""The four graph transformations of GraphCL, on a whole PyG batch at once, with one ratio a graph.
+
+The graphs are undirected and simple, each edge stored in both directions: readers remove self-loops and doubled
+edges once (a directed graph stays one). The share of a graph that changes is its ratio to within one node or edge,
+rounded up or down at random so that it holds on average even for graphs of three nodes.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from augtree.errors import whole_number
+from augtree.keys import Key, element_bits, shift
+from augtree.transforms.base import Transform, check_magnitude
+from augtree.transforms.graph_batch import Graphs, true_at
+
+ROUND, PICK, NEW, TURN, WALK = range(5)
+"""Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks."""
+
+
+@dataclass(frozen=True)
+class GraphTransform(Transform):
+    """A transformation of a share of each graph."""
+
+    magnitude: float = field()
+    domain = "graph"
+    scaled = True
+
+    def __post_init__(self) -> None:
+        check_magnitude(self.magnitude)
+
+    def act(self, graphs: Any, key: Key) -> Any:
+        """Transform the graphs the key names, at the magnitude as ratio; the others have ratio 0."""
+        opened = Graphs.of(graphs)
+        ratio = torch.zeros(len(opened.nodes), dtype=torch.float64)
+        state = torch.zeros(len(opened.nodes), dtype=torch.long)
+        uniform = torch.zeros(len(opened.nodes), dtype=torch.float64)
+        rows = torch.from_numpy(key.rows)
+        ratio[rows] = self.magnitude
+        state[rows] = torch.from_numpy(key.state.view(np.int64))
+        uniform[rows] = torch.from_numpy(key.uniform(ROUND))
+        return self.on_batch(opened, ratio, uniform, state.to(opened.graph.device))
+
+    def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
+        """The new batch; a graph with ratio 0 stays as it is. `ratio` and `uniform` are on the CPU."""
+        raise NotImplementedError
+
+
+def share(counts: Tensor, ratio: Tensor, uniform: Tensor) -> Tensor:
+    """ratio * counts, rounded up or down at random."""
+    return (counts * ratio + uniform * (ratio > 0)).floor().long()
+
+
+def ranks(order: Tensor, graph: Tensor, local: Tensor) -> Tensor:
+    """The rank of each element within its graph when sorted by `order` (40 bits); elements stand graph by graph."""
+    by_order = torch.argsort((graph << 40) | order, stable=True)
+    return torch.empty_like(local).scatter_(0, by_order, local)
+
+
+def first_in_random_order(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
+    """A mask of `count` nodes of each graph, drawn without replacement."""
+    of = graphs.graph
+    bits = element_bits(state.index_select(0, of), graphs.local, PICK)
+    return ranks(shift(bits, 23), of, graphs.local) < count.to(of.device).index_select(0, of)
+
+
+@dataclass(frozen=True)
+class DropNodes(GraphTransform):
+    """A share of the nodes goes, with their edges; at least one stays."""
+
+    def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
+        """Drop the nodes that come first in a random order."""
+        gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
+        return graphs.keep_nodes(~first_in_random_order(graphs, gone, state), graphs.nodes - gone)
+
+
+@dataclass(frozen=True)
+class MaskNodes(GraphTransform):
+    """A share of the feature rows becomes zero; graphs without features stay as they are."""
+
+    def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
+        """Mask the nodes that come first in a random order."""
+        if "x" not in graphs.batch:
+            return graphs.batch
+        masked = first_in_random_order(graphs, share(graphs.nodes, ratio, uniform), state)
+        out = copy.copy(graphs.batch)
+        out.x = out.x.index_fill(0, true_at(masked), 0)
+        return out
+
+
+@dataclass(frozen=True)
+class Subgraph(GraphTransform):
+    """1 - magnitude of the nodes stay: those that random walks from random start nodes reach first.
+
+    Walks of `length` nodes start one after the other until enough nodes are reached; after about three steps for
+    each node wanted, the rest are start nodes themselves.
+    """
+
+    length: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("length", self.length, 1, 1024)
+
+    def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
+        """Walk in all graphs at once, then keep the nodes with the earliest visits."""
+        gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
+        wanted = graphs.nodes - gone
+        walks = torch.where(gone > 0, (3 * wanted + self.length - 1) // self.length, 0)
+        of = graphs.graph
+        # Whoever is not visited comes after, in random order.
+        order = shift(element_bits(state.index_select(0, of), graphs.local, PICK), 25) | (1 << 38)
+        self.walk(graphs, walks, state, order)
+        kept = ranks(order, of, graphs.local) < wanted.to(of.device).index_select(0, of)
+        return graphs.keep_nodes(kept, wanted)
+
+    def walk(self, graphs: Graphs, walks: Tensor, state: Tensor, order: Tensor) -> None:
+        """Write into `order` when each node is first visited, walks counted one after the other."""
+        device = graphs.graph.device
+        source, target = graphs.edge_index
+        degree = torch.bincount(source, minlength=len(order))
+        first = degree.cumsum(0) - degree
+        target = target.index_select(0, torch.argsort(source, stable=True))
+        target = torch.cat([target, target.new_zeros(1)])  # so that a last node without edges may look there
+        graph = torch.repeat_interleave(torch.arange(len(walks)), walks)
+        number = (torch.arange(len(graph)) - (walks.cumsum(0) - walks)[graph]).to(device)
+        graph = graph.to(device)
+        seen = number * self.length + torch.arange(self.length, device=device).view(-1, 1)
+        bits = element_bits(state.index_select(0, graph), seen, WALK)
+        here = graphs.start.index_select(0, graph)
+        here = here + bits[0] % graphs.nodes.to(device).index_select(0, graph)
+        path = [here]
+        for step in range(1, self.length):
+            ways = degree.index_select(0, here)
+            there = target.index_select(0, first.index_select(0, here) + bits[step] % ways.clamp(min=1))
+            here = torch.where(ways > 0, there, here)
+            path.append(here)
+        order.scatter_reduce_(0, torch.cat(path), seen.view(-1), "amin")
+
+
+@dataclass(frozen=True)
+class PermuteEdges(GraphTransform):
+    """A share of the edges goes and as many new ones come, inside the same graph, as far as absent edges exist.
+
+    A new edge takes the place, the directions and the fields of one that goes. Every absent edge is equally likely.
+    Self-loops, should there be any, stay.
+    """
+
+    def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
+        """Give the edges that come first in a random order new ends, or none."""
+        source, target = graphs.edge_index
+        if not source.numel():
+            return graphs.batch
+        device = source.device
+        nodes = graphs.nodes.to(device)
+        pairs = nodes * (nodes - 1) >> 1
+        before = pairs.cumsum(0) - pairs
+        # Every undirected edge once, by its number within all pairs of all graphs. Self-loops get none.
+        of = graphs.graph.index_select(0, source)
+        start = graphs.start.index_select(0, of)
+        number = before.index_select(0, of) + pair_number(source - start, target - start)
+        slots = true_at(source != target)
+        edges, which = torch.unique(number.index_select(0, slots), return_inverse=True)
+        owner = torch.empty_like(edges).scatter_(0, which, of.index_select(0, slots))
+        count = torch.bincount(owner, minlength=len(nodes))
+        local = torch.arange(len(edges), device=device) - (count.cumsum(0) - count).index_select(0, owner)
+
+        gone = share(count, ratio.to(device), uniform.to(device))
+        come = torch.minimum(gone, pairs - count)
+        bits = element_bits(state.index_select(0, owner), local, PICK)
+        rank = ranks(shift(bits, 23), owner, local)
+        leaves = rank < gone.index_select(0, owner)
+        changes = true_at(rank < come.index_select(0, owner))
+
+        # The nth absent edge of a graph: n, and one more for every edge that is there before it.
+        whose = owner.index_select(0, changes)
+        nth = spread(rank.index_select(0, changes), come[whose], (pairs - count)[whose], state[whose])
+        room = (pairs - count + 1).cumsum(0) - (pairs - count + 1)
+        absent_before = edges - before.index_select(0, owner) - local
+        passed = torch.searchsorted(room.index_select(0, owner) + absent_before, room[whose] + nth, right=True)
+        low, high = pair_ends(nth + passed - (count.cumsum(0) - count)[whose])
+
+        change = torch.full_like(edges, -1).scatter_(0, changes, torch.arange(len(changes), device=device))
+        change = change.index_select(0, which)
+        new = true_at(change >= 0)
+        place, change = slots.index_select(0, new), change.index_select(0, new)
+        forward = source.index_select(0, place) < target.index_select(0, place)
+        low, high = low.index_select(0, change), high.index_select(0, change)
+        start = start.index_select(0, place)
+        result = graphs.edge_index.clone()
+        result[0, place] = start + torch.where(forward, low, high)
+        result[1, place] = start + torch.where(forward, high, low)
+        stays = torch.ones_like(source, dtype=torch.bool)
+        stays[slots] = ~leaves.index_select(0, which)
+        stays[place] = True
+        kept = true_at(stays)
+        return graphs.keep_edges(result.index_select(1, kept), kept)
+
+
+def spread(rank: Tensor, count: Tensor, size: Tensor, state: Tensor) -> Tensor:
+    """For ranks 0 .. count-1 different numbers in [0, size), each number equally likely.
+
+    Systematic sampling: one number from each of `count` equal parts, all turned by the same amount.
+    """
+    begin, end = rank * size // count, (rank + 1) * size // count
+    turn = element_bits(state, torch.zeros_like(rank), TURN)
+    return (begin + element_bits(state, rank, NEW) % (end - begin) + turn % size) % size
+
+
+def pair_number(one: Tensor, other: Tensor) -> Tensor:
+    """Pairs of nodes counted: (0,1), (0,2), (1,2), (0,3) ..."""
+    low, high = torch.minimum(one, other), torch.maximum(one, other)
+    return (high * (high - 1) >> 1) + low
+
+
+def pair_ends(number: Tensor) -> tuple[Tensor, Tensor]:
+    """The lower and the higher node of a pair."""
+    high = ((1 + (1 + 8 * number.double()).sqrt()) / 2).long()
+    high = torch.where(high * (high - 1) >> 1 > number, high - 1, high)
+    high = torch.where((high + 1) * high >> 1 <= number, high + 1, high)
+    return number - (high * (high - 1) >> 1), high

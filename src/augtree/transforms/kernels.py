@@ -1,0 +1,299 @@
+"""Batched operations on uint8 pictures [n,C,H,W], each row with its own parameters, equal to Pillow to the bit.
+
+Every number that decides a pixel is a whole number, or a float that goes through single IEEE operations (eager
+mode fuses nothing), so a CPU and a GPU agree as well. Pillow computes with C floats where it blends and with
+16.16 fixed-point numbers where it warps; so do these. Nothing here draws or waits for the device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def column(values: Tensor) -> Tensor:
+    """One value a row, shaped to meet pictures."""
+    return values.view(-1, 1, 1, 1)
+
+
+def to_bytes(values: Tensor) -> Tensor:
+    """Numbers from 0 to 255 cut to bytes; by way of int16, which torch does several times faster on a CPU."""
+    return values.to(torch.int16).to(torch.uint8)
+
+
+# ---- point operations ------------------------------------------------------------------------------------------
+
+
+def solarize(pictures: Tensor, threshold: Tensor) -> Tensor:
+    """Turn values from the threshold (0 to 256) up into their negatives."""
+    # Bit by bit: comparisons and `where` are slow on a CPU. The shift leaves all ones below the threshold.
+    below = (pictures.to(torch.int16) - column(threshold).to(torch.int16)) >> 15
+    return pictures ^ (~below).to(torch.uint8)
+
+
+def posterize(pictures: Tensor, bits: Tensor) -> Tensor:
+    """Keep the highest bits of every value."""
+    return pictures & column(256 - 2 ** (8 - bits)).to(torch.uint8)
+
+
+def blend(degenerate: Tensor, pictures: Tensor, factor: Tensor) -> Tensor:
+    """Pillow's Image.blend(degenerate, pictures, factor), whole numbers held in floats."""
+    out = pictures.float().sub_(degenerate).mul_(column(factor)).add_(degenerate)
+    return to_bytes(out.clamp_(0, 255))
+
+
+def brightness(pictures: Tensor, factor: Tensor) -> Tensor:
+    """Blend with black."""
+    return to_bytes(pictures.float().mul_(column(factor)).clamp_(0, 255))
+
+
+def grey(pictures: Tensor) -> Tensor:
+    """[n,1,H,W] float, whole numbers: Pillow's convert("L"); for other channel counts than 3 the rounded mean."""
+    if pictures.shape[1] == 1:
+        return pictures.float()
+    values = pictures.to(torch.int32)
+    if pictures.shape[1] != 3:
+        channels = pictures.shape[1]
+        return ((2 * values.sum(1, keepdim=True) + channels) // (2 * channels)).float()
+    total = values[:, :1] * 19595
+    total.add_(values[:, 1:2], alpha=38470).add_(values[:, 2:], alpha=7471).add_(0x8000)
+    return total.bitwise_right_shift_(16).float()
+
+
+def contrast(pictures: Tensor, factor: Tensor) -> Tensor:
+    """Blend with the mean grey."""
+    count = pictures.shape[2] * pictures.shape[3]
+    total = grey(pictures).sum((1, 2, 3), dtype=torch.float64).long()
+    return blend(column((2 * total + count) // (2 * count)).float(), pictures, factor)
+
+
+def color(pictures: Tensor, factor: Tensor) -> Tensor:
+    """Blend with the grey picture."""
+    return blend(grey(pictures), pictures, factor)
+
+
+def hue(pictures: Tensor, turn: Tensor) -> Tensor:
+    """Turn the colour circle by steps of 1/256, through Pillow's HSV; pictures without colours stay."""
+    if pictures.shape[1] == 1:
+        return pictures
+    hues, saturation, value = to_hsv(pictures)
+    return from_hsv((hues + turn.view(-1, 1, 1)) & 255, saturation, value)
+
+
+def to_hsv(pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pillow's convert("HSV"), whole numbers [n,H,W]; floats and doubles alternate as they do there."""
+    red, green, blue = pictures.int().unbind(1)
+    high, low = pictures.int().amax(1), pictures.int().amin(1)
+    spread = (high - low).float()
+    safe = spread.clamp(min=1)
+    from_red, from_green, from_blue = ((high - band).float() / safe for band in (red, green, blue))
+    sector = torch.where(
+        red == high,
+        (from_blue - from_green).double(),
+        torch.where(
+            green == high,
+            2.0 + from_red.double() - from_blue.double(),
+            4.0 + from_green.double() - from_red.double(),
+        ),
+    )
+    six = torch.full((), 6.0, dtype=torch.float64, device=pictures.device)
+    circle = torch.fmod(sector.float().double() / six + 1.0, 1.0).float()
+    hues = (circle.double() * 255.0).long().clamp_(0, 255)
+    saturation = ((spread / high.clamp(min=1).float()).double() * 255.0).long().clamp_(0, 255)
+    coloured = spread > 0
+    return hues * coloured, saturation * coloured, high
+
+
+def from_hsv(hues: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
+    """Pillow's way back to RGB."""
+    most = torch.full((), 255.0, dtype=torch.float64, device=hues.device)
+    position = hues.double() * 6.0 / most
+    sector = position.floor()
+    part = (position - sector).float().double()
+    grey_part = (saturation.double() / most).float().double()
+    top = value.double()
+    low = (top * (1 - grey_part) + 0.5).floor()
+    falling = (top * (1 - grey_part * part) + 0.5).floor()
+    rising = (top * (1 - grey_part * (1 - part)) + 0.5).floor()
+    levels = torch.stack([top, rising, falling, low]).to(torch.uint8)
+    # Which level each band has in each of the six sectors.
+    order = torch.tensor([[0, 2, 3, 3, 1, 0], [1, 0, 0, 2, 3, 3], [3, 3, 1, 0, 0, 2]])
+    which = order.to(hues.device, non_blocking=True)[:, sector.long() % 6]
+    return levels.gather(0, which).transpose(0, 1)
+
+
+def look_up(pictures: Tensor, table: Tensor) -> Tensor:
+    """Replace every value by its entry in the table [n,C,256] of its picture and channel."""
+    flat = pictures.flatten(2)
+    return table.gather(2, flat.long()).view_as(pictures)
+
+
+def auto_contrast(pictures: Tensor) -> Tensor:
+    """Stretch every channel to 0..255."""
+    low = pictures.amin((2, 3)).double().unsqueeze(2)
+    high = pictures.amax((2, 3)).double().unsqueeze(2)
+    # Divided tensor by tensor: torch turns division of or by a Python number into a product with its reciprocal.
+    scale = torch.full_like(low, 255) / (high - low)
+    values = torch.arange(256, device=pictures.device, dtype=torch.float64)
+    stretched = (values * scale + -low * scale).clamp_(0, 255)
+    return look_up(pictures, torch.where(high > low, stretched, values).to(torch.uint8))
+
+
+def histogram(pictures: Tensor) -> Tensor:
+    """[n,C,256] counts."""
+    values = pictures.flatten(2).long()
+    counts = torch.zeros(*pictures.shape[:2], 256, dtype=torch.int64, device=pictures.device)
+    return counts.scatter_add_(2, values, torch.ones((), dtype=torch.int64, device=values.device).expand_as(values))
+
+
+def equalize(pictures: Tensor) -> Tensor:
+    """Flatten every channel's histogram."""
+    counts = histogram(pictures)
+    values = torch.arange(256, device=pictures.device)
+    last = counts.gather(2, (values * (counts > 0)).amax(2, keepdim=True))
+    step = (pictures.shape[2] * pictures.shape[3] - last) // 255
+    table = (step // 2 + counts.cumsum(2) - counts) // step.clamp(min=1)
+    return look_up(pictures, torch.where(step > 0, table.clamp_(max=255), values).to(torch.uint8))
+
+
+# ---- neighbourhoods --------------------------------------------------------------------------------------------
+
+
+def smooth(pictures: Tensor) -> Tensor:
+    """Pillow's ImageFilter.SMOOTH: weights 1 and, in the middle, 5, over 13; the border stays. Floats."""
+    if min(pictures.shape[2:]) < 3:
+        return pictures.float()
+    # Summed over the flat memory, where neighbours of border pixels are wrong ones: those are put back below.
+    flat, width = pictures.float().view(-1), pictures.shape[3]
+    across = flat[2:] + flat[:-2] + flat[1:-1]
+    total = across[2 * width :] + across[: -2 * width] + across[width:-width]
+    total.add_(flat[width + 1 : -width - 1], alpha=4)
+    out = torch.empty(pictures.shape, device=pictures.device)
+    # A thirteenth never falls on a half, so rounding is the same with whatever float errors are made on the way.
+    out.view(-1)[width + 1 : -width - 1] = total.add_(6.5).mul_(1 / 13).floor_()
+    for border in (np.s_[:, :, 0], np.s_[:, :, -1], np.s_[:, :, :, 0], np.s_[:, :, :, -1]):
+        out[border] = pictures[border]
+    return out
+
+
+def sharpness(pictures: Tensor, factor: Tensor) -> Tensor:
+    """Blend with the smoothed picture."""
+    return blend(smooth(pictures), pictures, factor)
+
+
+def sobel(pictures: Tensor) -> Tensor:
+    """The length of Sobel's gradient in every channel, cut at 255; the border is continued."""
+    padded = F.pad(pictures.float(), (1, 1, 1, 1), mode="replicate")
+    down = padded[:, :, :-2] + 2 * padded[:, :, 1:-1] + padded[:, :, 2:]
+    across = padded[..., :-2] + 2 * padded[..., 1:-1] + padded[..., 2:]
+    x = down[..., 2:] - down[..., :-2]
+    y = across[:, :, 2:] - across[:, :, :-2]
+    return to_bytes((x * x + y * y).sqrt_().clamp_(max=255))
+
+
+def box_blur(values: Tensor, weights: Tensor) -> Tensor:
+    """One pass of Pillow's box blur along the last dimension: weights [n, reach] by distance, in 24 bits."""
+    size, reach = values.shape[-1], weights.shape[1] - 1
+    before, after = (edge.expand(*values.shape[:-1], reach) for edge in (values[..., :1], values[..., -1:]))
+    padded = torch.cat([before, values, after], dim=-1)
+    total = values * column(weights[:, 0]) + (1 << 23)
+    for far in range(1, reach + 1):
+        sides = padded[..., reach - far : reach - far + size] + padded[..., reach + far : reach + far + size]
+        total += sides * column(weights[:, far])
+    return total >> 24
+
+
+def gaussian_blur(pictures: Tensor, weights: Tensor) -> Tensor:
+    """Pillow's ImageFilter.GaussianBlur: three box blurs across, three down."""
+    values = pictures.long()
+    for _ in range(2):
+        for _ in range(3):
+            values = box_blur(values, weights)
+        values = values.transpose(2, 3)
+    return values.to(torch.uint8)
+
+
+def add_noise(pictures: Tensor, states: Tensor, sigma: Tensor) -> Tensor:
+    """Add normal noise, a draw a value, from a table so that every device draws the same."""
+    from augtree.keys import element_bits, shift
+
+    numbers = torch.arange(pictures[0].numel(), device=pictures.device).view(1, *pictures.shape[1:])
+    which = shift(element_bits(column(states), numbers), 48) & 0x3FFF
+    noise = normal_table(pictures.device)[which].mul_(column(sigma))
+    return to_bytes(noise.add_(pictures).round_().clamp_(0, 255))
+
+
+def normal_table(device: torch.device) -> Tensor:
+    """The normal distribution at the middles of 2^14 equal steps of probability."""
+    if device not in _NORMAL:
+        steps = (torch.arange(1 << 14, dtype=torch.float64) + 0.5) / (1 << 14)
+        _NORMAL[device] = torch.special.ndtri(steps).float().to(device)
+    return _NORMAL[device]
+
+
+_NORMAL: dict[torch.device, Tensor] = {}
+
+
+# ---- geometry --------------------------------------------------------------------------------------------------
+
+
+def warp(pictures: Tensor, coefficients: Tensor, fill: Tensor) -> Tensor:
+    """Take each pixel from where an affine map, in 16.16 fixed-point numbers, says; nearest neighbour."""
+    count, channels, height, width = pictures.shape
+    a = coefficients.to(torch.int32).view(count, 6, 1, 1)
+    xs = torch.arange(width, dtype=torch.int32, device=pictures.device)
+    ys = torch.arange(height, dtype=torch.int32, device=pictures.device).view(-1, 1)
+    # A frame of the fill colour stands for everything outside, hence one more in each direction.
+    x = (a[:, 0] * xs + (a[:, 1] * ys + (a[:, 2] + 65536))).bitwise_right_shift_(16).clamp_(0, width + 1)
+    y = (a[:, 3] * xs + (a[:, 4] * ys + (a[:, 5] + 65536))).bitwise_right_shift_(16).clamp_(0, height + 1)
+    source = y.mul_(width + 2).add_(x).long().view(count, 1, -1).expand(-1, channels, -1)
+    framed = column(fill).to(torch.uint8).expand(count, channels, height + 2, width + 2).contiguous()
+    framed[:, :, 1:-1, 1:-1] = pictures
+    return framed.flatten(2).gather(2, source).view_as(pictures)
+
+
+def mirror(pictures: Tensor) -> Tensor:
+    """Left becomes right."""
+    return pictures.flip(3)
+
+
+def resize(pictures: Tensor, left: Tensor, across: Tensor, top: Tensor, down: Tensor) -> Tensor:
+    """Pillow's resize with a box: first sources [n,out] and weights [n,out,taps] (22 bits) across, then down."""
+    return resample(resample(pictures, left, across).transpose(2, 3), top, down).transpose(2, 3)
+
+
+def resample(pictures: Tensor, first: Tensor, weights: Tensor) -> Tensor:
+    """Weighted sums of neighbours along the last dimension."""
+    count, channels, lines, size = pictures.shape
+    total = torch.full((count, channels, lines, first.shape[1]), 1 << 21, dtype=torch.int32, device=pictures.device)
+    for tap in range(weights.shape[2]):
+        source = (first + tap).clamp_(max=size - 1).view(count, 1, 1, -1).expand_as(total)
+        total += pictures.gather(3, source) * weights[:, :, tap].to(torch.int32).view(count, 1, 1, -1)
+    return (total >> 22).clamp_(0, 255).to(torch.uint8)
+
+
+def fill_box(pictures: Tensor, box: Tensor, fill: Tensor) -> Tensor:
+    """Paint a box (left, top, right, bottom; right and bottom outside) in the fill value."""
+    left, top, right, bottom = (column(edge) for edge in box.unbind(1))
+    xs = torch.arange(pictures.shape[3], device=pictures.device)
+    ys = torch.arange(pictures.shape[2], device=pictures.device).view(-1, 1)
+    inside = ((xs >= left) & (xs < right)).to(torch.uint8) * ((ys >= top) & (ys < bottom)).to(torch.uint8)
+    return pictures + (column(fill).to(torch.uint8) - pictures) * inside  # modulo 256
+
+
+def pair(pictures: Tensor, partners: Tensor, weight: Tensor) -> Tensor:
+    """Blend each picture with its partner."""
+    return blend(pictures.float(), partners, weight)
+
+
+def grey_out(pictures: Tensor) -> Tensor:
+    """The grey picture in every channel."""
+    return grey(pictures).to(torch.uint8).expand_as(pictures)
+
+
+def normalize(pictures: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """Floats with about zero mean and unit deviation, from bytes or from floats within [0,1]."""
+    floats = pictures if pictures.is_floating_point() else pictures.float() / pictures.new_full((), 255).float()
+    return (floats - mean.view(1, -1, 1, 1)) / deviation.view(1, -1, 1, 1)

@@ -1,0 +1,188 @@
+"""How a batch of pictures is transformed: first everything is drawn, then everything is done.
+
+A transform draws a *plan* on the CPU: slots in order, each slot a list of *works*, each work a kernel, the
+rows it acts on and the kernel's parameters for each row. Plans of different candidates for different rows
+are merged slot by slot, and works of the same kernel become one, so a batch in which every picture has its own
+operation and magnitude costs a few kernel calls. Doing a plan never waits for the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from augtree.errors import InputError
+
+Array = NDArray[Any]
+Kernel = Callable[..., Tensor]
+"""kernel(pictures uint8 [n,C,H,W], *parameters [n, ...]) -> pictures; works on each row by itself."""
+
+LARGEST_SIDE = 8192
+"""Geometry is exact (16.16 fixed-point numbers, as in Pillow) up to here."""
+CHUNK_BYTES = 1 << 19
+"""On the CPU, works are done in parts that stay in the cache."""
+
+
+class Shape(NamedTuple):
+    """The shape of a batch of pictures."""
+
+    count: int
+    channels: int
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kernel on some rows."""
+
+    kernel: Kernel
+    rows: NDArray[np.int64]
+    params: tuple[Array, ...] = ()
+    """int64 or float32, one entry a row."""
+    partners: NDArray[np.int64] | None = None
+    """For kernels that mix pictures: the row each is mixed with, in the batch as it came."""
+    whole: bool = False
+    """The kernel changes the shape or the type, so it must act on the whole batch at once."""
+
+
+Plan = list[list[Work]]
+
+
+def merged(plans: Iterable[Plan]) -> Plan:
+    """Plans for different rows, side by side: one work a kernel and slot."""
+    out: Plan = []
+    for slots in zip_longest(*plans, fillvalue=[]):
+        by_kernel: dict[Kernel, list[Work]] = {}
+        for work in (work for slot in slots for work in slot):
+            by_kernel.setdefault(work.kernel, []).append(work)
+        out.append([joined(works) for works in by_kernel.values()])
+    return out
+
+
+def joined(works: list[Work]) -> Work:
+    """Works of the same kernel as one."""
+    first = works[0]
+    if len(works) == 1:
+        return first
+    rows = np.concatenate([work.rows for work in works])
+    params = tuple(np.concatenate(column) for column in zip(*(work.params for work in works), strict=True))
+    partners = None
+    if first.partners is not None:
+        partners = np.concatenate([work.partners for work in works if work.partners is not None])
+    return Work(first.kernel, rows, params, partners)
+
+
+def uploaded(arrays: list[Array], device: torch.device) -> list[Tensor]:
+    """All the arrays on the device, in one copy for each type."""
+    if device.type == "cpu":
+        return [torch.from_numpy(array) for array in arrays]
+    out: list[Tensor | None] = [None] * len(arrays)
+    for dtype in {array.dtype for array in arrays}:
+        which = [i for i, array in enumerate(arrays) if array.dtype == dtype]
+        flat = torch.from_numpy(np.concatenate([arrays[i].reshape(-1) for i in which]))
+        parts = flat.to(device, non_blocking=True).split([arrays[i].size for i in which])
+        for i, part in zip(which, parts, strict=True):
+            out[i] = part.view(arrays[i].shape)
+    return [tensor for tensor in out if tensor is not None]
+
+
+class Pictures:
+    """A batch on its way through a plan."""
+
+    def __init__(self, batch: Tensor) -> None:
+        self.original = batch
+        self.values = to_bytes(batch)
+        self.source = self.values  # what mixing kernels take their partners from
+        self.touched = np.zeros(len(batch), bool)
+
+    def do(self, plan: Plan) -> Tensor:
+        """Run the plan; the batch it was made from stays as it is."""
+        works = [work for slot in plan for work in slot if len(work.rows)]
+        if works and self.values is self.original:
+            self.values = self.values.clone()
+        arrays = [
+            array
+            for work in works
+            for array in (work.rows, *work.params, *([] if work.partners is None else [work.partners]))
+        ]
+        tensors = iter(uploaded(arrays, self.values.device))
+        for work in works:
+            rows = next(tensors)
+            params = [next(tensors) for _ in work.params]
+            if work.partners is not None:
+                params.insert(0, self.source.index_select(0, next(tensors)))
+            if work.whole:
+                pictures = self.values if self.values.dtype == torch.uint8 else self.result()
+                self.values = self.source = work.kernel(pictures, *params)
+            else:
+                self.act(work.kernel, rows, params)
+            self.touched[work.rows] = True
+        return self.result()
+
+    def act(self, kernel: Kernel, rows: Tensor, params: list[Tensor]) -> None:
+        """Run one kernel on some rows, in parts where that is faster."""
+        part = len(rows)
+        if not self.values.is_cuda:
+            part = max(1, CHUNK_BYTES // max(1, self.values[0].numel()))
+        for start in range(0, len(rows), part):
+            piece = slice(start, start + part)
+            pictures = self.values.index_select(0, rows[piece])
+            put(self.values, rows[piece], kernel(pictures, *(param[piece] for param in params)))
+
+    def result(self) -> Tensor:
+        """The pictures in the type they came in; what no kernel touched comes back to the bit."""
+        if not self.original.is_floating_point() or self.values.is_floating_point():
+            return self.values
+        # By a tensor, not by a number: the same bits on every device.
+        floats = self.values.to(self.original.dtype) / self.original.new_full((), 255)
+        if not self.touched.all() and floats.shape == self.original.shape:
+            spared = torch.from_numpy(np.flatnonzero(~self.touched)).to(floats.device, non_blocking=True)
+            floats.index_copy_(0, spared, self.original.index_select(0, spared))
+        return floats
+
+
+def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
+    """values[rows] = done, at the speed of memory: torch's own way moves byte by byte."""
+    if not values.is_cuda:
+        values.numpy()[rows.numpy()] = done.numpy()
+    elif values[0].numel() % 8 == 0:
+        words = (tensor.contiguous().view(len(tensor), -1).view(torch.int64) for tensor in (values, done))
+        next(words).index_copy_(0, rows, next(words))
+    else:
+        values.index_copy_(0, rows, done)
+
+
+def checked(batch: Tensor) -> Tensor:
+    """A batch of pictures that a policy can take, or an error with the remedy."""
+    if batch.ndim not in (3, 4):
+        remedy = " (add the channel: x[None])" if batch.ndim == 2 else ""
+        raise InputError(f"pictures must be [B,C,H,W] or [C,H,W], got shape {list(batch.shape)}{remedy}")
+    if batch.dtype != torch.uint8 and not batch.is_floating_point():
+        raise InputError(f"pictures must be uint8 or float, got {batch.dtype}")
+    if min(batch.shape[-3:]) < 1 or max(batch.shape[-2:]) > LARGEST_SIDE:
+        raise InputError(
+            f"pictures must have a channel and sides from 1 to {LARGEST_SIDE} pixels, "
+            f"got shape {list(batch.shape)}"
+        )
+    if batch.is_floating_point() and batch.numel() and not bool(((batch >= 0) & (batch <= 1)).all()):
+        low, high = (float(v) for v in batch.detach().float().aminmax())
+        raise InputError(
+            f"float pictures must lie in [0, 1], got values from {low:.4g} to {high:.4g}: "
+            "apply the policy before normalising (or divide 0..255 floats by 255)"
+        )
+    return batch.detach() if batch.requires_grad else batch
+
+
+def to_bytes(batch: Tensor) -> Tensor:
+    """The pictures in 256 steps."""
+    if batch.dtype == torch.uint8:
+        return batch.contiguous()
+    return (batch.float() * 255).round_().to(torch.uint8).contiguous()

@@ -1,0 +1,132 @@
+"""The transformations of contrastive learning (SimCLR): crop, cutout, quarter turns, colours, edges, noise, blur.
+
+RandomCrop lives in `crops`, Cutout in `images`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from augtree.errors import number
+from augtree.keys import Key
+from augtree.transforms import kernels
+from augtree.transforms.base import Transform
+from augtree.transforms.crops import between, interval
+from augtree.transforms.images import need_colour, turned
+from augtree.transforms.pictures import Plan, Shape, Work
+
+
+@dataclass(frozen=True)
+class Rotation(Transform):
+    """Turn by 90, 180 or 270 degrees; pictures that are not square by 180."""
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """How many quarter turns."""
+        quarters = 1.0 + key.below(3) if shape.height == shape.width else np.full(len(key), 2.0)
+        params = (turned(90.0 * quarters, shape), np.zeros(len(key), np.int64))
+        return [[Work(kernels.warp, key.rows, params)]]
+
+
+ORDERS = np.array(list(permutations(range(4))))
+"""All orders of brightness, contrast, colour and hue."""
+
+
+@dataclass(frozen=True)
+class ColorDistortion(Transform):
+    """SimCLR's colours: jitter of brightness, contrast, colour and hue in random order, then sometimes grey."""
+
+    strength: float = 1.0
+    jitter_p: float = 0.8
+    grey_p: float = 0.2
+
+    def __post_init__(self) -> None:
+        number("strength", self.strength, 0, 1, open_low=True)
+        number("jitter_p", self.jitter_p, 0, 1)
+        number("grey_p", self.grey_p, 0, 1)
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """Four factors and their order for each picture that is jittered; who is made grey."""
+        need_colour(self, shape)
+        some = key.take(key.uniform(0) < self.jitter_p)
+        reach = 0.8 * self.strength
+        params = [some.uniform(2 + i) for i in range(4)]
+        factors = [between((1 - reach, 1 + reach), u).astype(np.float32) for u in params[:3]]
+        turns = np.trunc(between((-0.2 * self.strength, 0.2 * self.strength), params[3]) * 255).astype(np.int64)
+        order = ORDERS[some.below(len(ORDERS), 6)]
+        steps = list(
+            zip((kernels.brightness, kernels.contrast, kernels.color, kernels.hue), (*factors, turns), strict=True)
+        )
+        plan: Plan = []
+        for place in range(4):
+            here = [order[:, place] == which for which in range(4)]
+            plan.append(
+                [Work(kernel, some.rows[mask], (p[mask],)) for (kernel, p), mask in zip(steps, here, strict=True)]
+            )
+        return [*plan, [Work(kernels.grey_out, key.rows[key.uniform(1) < self.grey_p])]]
+
+
+@dataclass(frozen=True)
+class Sobel(Transform):
+    """Edges instead of surfaces: the length of Sobel's gradient, channel by channel."""
+
+    random = False
+
+    def draw(self, key: Key, shape: Shape) -> Plan:  # noqa: ARG002
+        """Nothing is random here."""
+        return [[Work(kernels.sobel, key.rows)]]
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Transform):
+    """Normal noise on every value, its deviation drawn from `sigma` (as a share of the full range)."""
+
+    sigma: tuple[float, float] = (0.01, 0.1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", interval("sigma", self.sigma, 0, 1))
+
+    def draw(self, key: Key, shape: Shape) -> Plan:  # noqa: ARG002
+        """A deviation for each picture; the noise itself is drawn where the picture is."""
+        deviation = (255 * between(self.sigma, key.uniform())).astype(np.float32)
+        return [[Work(kernels.add_noise, key.rows, (key.state.view(np.int64), deviation))]]
+
+
+@dataclass(frozen=True)
+class GaussianBlur(Transform):
+    """Blur, its deviation in pixels drawn from `sigma`. As Pillow does it: six box blurs."""
+
+    sigma: tuple[float, float] = (0.1, 2.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", interval("sigma", self.sigma, 0, 16))
+
+    def draw(self, key: Key, shape: Shape) -> Plan:  # noqa: ARG002
+        """A deviation for each picture."""
+        reach = blur_weights(np.array([self.sigma[1]])).shape[1]
+        weights = blur_weights(between(self.sigma, key.uniform()), reach)
+        return [[Work(kernels.gaussian_blur, key.rows, (weights,))]]
+
+
+def blur_weights(sigma: NDArray[np.float64], reach: int = 1) -> NDArray[np.int64]:
+    """Weights [n,reach] by distance of the box blurs that Pillow makes of a deviation, in its floats.
+
+    The length of the boxes is that of Gwosdek et al., "Theoretical foundations of Gaussian convolution by extended
+    box filtering" (2011).
+    """
+    f, one = np.float32, 1 << 24
+    variance = f(sigma) * f(sigma) / f(3)
+    length = np.sqrt(12.0 * variance.astype(np.float64) + 1.0).astype(f)
+    whole = np.floor((length.astype(np.float64) - 1.0) / 2.0).astype(f)
+    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance)
+    part /= 6 * (variance - (whole + 1) * (whole + 1))
+    radius = whole + part
+    inner = radius.astype(np.int64)
+    weight = (f(one) / (radius * f(2) + f(1))).astype(np.int64)
+    rest = (one - (2 * inner + 1) * weight) // 2
+    far = np.arange(max(int(inner.max(initial=0)) + 2, reach))
+    edge = inner[:, None] + 1
+    return np.where(far < edge, weight[:, None], np.where(far == edge, rest[:, None], 0))

@@ -1,0 +1,125 @@
+"""Spaces: the lists of candidates that a search chooses from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+from augtree.errors import ArgumentError
+from augtree.transforms import composites, crops, graphs as graph_ops, images as image_ops, simclr as simclr_ops
+from augtree.transforms.base import Identity, Transform
+
+IMAGE_MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
+GRAPH_MAGNITUDES = (0.1, 0.2, 0.3, 0.4, 0.5)
+
+
+class Space(Sequence[Transform]):
+    """A list of candidates, Identity first, no two alike.
+
+    >>> space = images()
+    >>> len(space), str(space["Rotate", 0.6]), str(space[0])
+    (81, 'Rotate(0.6)', 'Identity')
+    """
+
+    def __init__(self, candidates: Iterable[Transform]) -> None:
+        self._candidates = (Identity(), *(c for c in candidates if not isinstance(c, Identity)))
+        seen: dict[str, Transform] = {}
+        for candidate in self._candidates:
+            if not isinstance(candidate, Transform):
+                raise ArgumentError("candidate", "must be a transform (see augtree.wrap)", candidate)
+            if candidate.whole:
+                raise ArgumentError("candidate", "must not change shape or type in a tree", str(candidate))
+            if str(candidate) in seen:
+                raise ArgumentError("candidate", "must not be in the space twice", str(candidate))
+            seen[str(candidate)] = candidate
+        domains = {c.domain for c in self._candidates} - {"any"}
+        if len(domains) > 1:
+            raise ArgumentError("candidate", "must work on what the others work on", sorted(domains))
+
+    @overload
+    def __getitem__(self, which: int | str | tuple[str, float]) -> Transform: ...
+    @overload
+    def __getitem__(self, which: slice) -> Space: ...
+    def __getitem__(self, which: int | str | tuple[str, float] | slice) -> Transform | Space:
+        """By position, by name ("Invert", "RandAugment(m=14)"), or by name and magnitude ("Rotate", 0.6)."""
+        if isinstance(which, slice):
+            return Space(self._candidates[which])
+        if isinstance(which, int):
+            return self._candidates[which]
+        name, magnitude = which if isinstance(which, tuple) else (which, None)
+        found = [c for c in self._candidates if str(c) == name] if magnitude is None else []
+        found = found or [c for c in self._candidates if c.name == name and same(c.magnitude, magnitude)]
+        if len(found) == 1:
+            return found[0]
+        named = [str(c) for c in self._candidates if c.name == name]
+        rule = f"is one of {', '.join(named)}" if named else f"is one of {', '.join(sorted(set(self.names)))}"
+        raise ArgumentError("a candidate", rule, which)
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __iter__(self) -> Iterator[Transform]:
+        return iter(self._candidates)
+
+    def __contains__(self, candidate: object) -> bool:
+        return candidate in self._candidates
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self._candidates == other._candidates
+
+    def __hash__(self) -> int:
+        return hash(self._candidates)
+
+    def __add__(self, more: Iterable[Transform]) -> Space:
+        return Space([*self, *more])
+
+    def __repr__(self) -> str:
+        return f"Space of {len(self)} candidates: {', '.join(dict.fromkeys(self.names))}"
+
+    @property
+    def names(self) -> list[str]:
+        """The candidates' names."""
+        return [candidate.name for candidate in self._candidates]
+
+
+def same(one: float | None, other: float | None) -> bool:
+    """Whether two magnitudes are the same to within rounding."""
+    return one == other if one is None or other is None else abs(one - other) < 1e-9
+
+
+def images(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
+    """AutoAugment's 16 operations at 5 magnitudes, and Identity; with composites, TrivialAugment and RandAugment.
+
+    `fill` is what geometry uncovers and Cutout covers: 0 suits pictures on black (digits, scans).
+    """
+    out: list[Transform] = []
+    for kind in image_ops.OPERATIONS:
+        filled = issubclass(kind, image_ops.Geometry | image_ops.Cutout)
+        out += [kind(m, fill=fill) if filled else kind(m) for m in IMAGE_MAGNITUDES]  # type: ignore[call-arg]
+    return Space(out + (composite_candidates(fill) if composites else []))
+
+
+def composite_candidates(fill: int) -> list[Transform]:
+    """The free policies, as candidates."""
+    return [composites.TrivialAugment(fill=fill), composites.RandAugment(fill=fill)]
+
+
+def graphs() -> Space:
+    """GraphCL's 4 transformations at 5 magnitudes, and Identity."""
+    kinds = (graph_ops.DropNodes, graph_ops.PermuteEdges, graph_ops.Subgraph, graph_ops.MaskNodes)
+    return Space([kind(m) for kind in kinds for m in GRAPH_MAGNITUDES])
+
+
+def simclr() -> Space:
+    """The seven transformations of contrastive learning, and Identity."""
+    return Space(
+        [
+            crops.RandomCrop(),
+            image_ops.Cutout(1.0, share=0.5),
+            simclr_ops.Rotation(),
+            simclr_ops.ColorDistortion(),
+            simclr_ops.Sobel(),
+            simclr_ops.GaussianNoise(),
+            simclr_ops.GaussianBlur(),
+        ]
+    )

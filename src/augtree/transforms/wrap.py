@@ -1,0 +1,173 @@
+"""Any function on one sample as a transform."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from augtree.errors import ArgumentError, InputError, TransformError, need, shown
+from augtree.keys import Key
+from augtree.transforms.base import Transform, check_magnitude
+from augtree.transforms.pictures import Plan, Shape, Work
+
+Takes = Literal["chw", "hwc", "pil", "albumentations", "graph"]
+
+
+def wrap(
+    function: Callable[..., Any], *, name: str, takes: Takes = "chw", magnitude: float | None = None
+) -> Wrapped:
+    """Make a transform of a function on one sample.
+
+    `takes` says what the function gets and returns: a uint8 tensor [C,H,W] ("chw"), a uint8 array [H,W,C]
+    ("hwc"), a Pillow image ("pil"), an Albumentations transform's `image=` ("albumentations"), or a PyG Data
+    ("graph"). With a magnitude it is called as function(sample, magnitude).
+
+    Where the function draws from Python's, numpy's or torch's global generators, the draws are repeatable: the
+    generators are seeded from the sample's key, and put back afterwards. To be used in worker processes, the function
+    must be one that pickle can name (no lambda).
+
+    >>> dim = wrap(lambda picture, m: (picture * (1 - m)).to(picture.dtype), name="Dim", magnitude=0.5)
+    >>> dim(torch.full((1, 2, 2), 200, dtype=torch.uint8)).tolist()
+    [[[100, 100], [100, 100]]]
+    """
+    return Wrapped(function=function, name=name, takes=takes, magnitude=magnitude)
+
+
+@dataclass(frozen=True, repr=False)
+class Wrapped(Transform):
+    """A user's function as a transform; made by `wrap`."""
+
+    name: str = field()
+    function: Callable[..., Any] = field()
+    takes: Takes = "chw"
+    magnitude: float | None = None
+
+    def __post_init__(self) -> None:
+        from augtree.transforms import BUILT_IN
+
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise ArgumentError("name", "must be a word such as Fog", self.name)
+        if self.name in {*BUILT_IN, "Tree", "Forest"}:
+            raise ArgumentError("name", "must not be that of a built-in transform", self.name)
+        if not callable(self.function):
+            raise ArgumentError("function", "must be callable", self.function)
+        if self.takes not in get_args(Takes):
+            raise ArgumentError("takes", f"must be one of {', '.join(get_args(Takes))}", self.takes)
+        if self.magnitude is not None:
+            check_magnitude(self.magnitude)
+
+    @property
+    def domain(self) -> Literal["image", "graph"]:  # type: ignore[override]
+        """Pictures, unless the function takes graphs."""
+        return "graph" if self.takes == "graph" else "image"
+
+    def arguments(self) -> dict[str, Any]:
+        """What a file can hold: not the function, which `load(path, transforms=[...])` brings."""
+        return {"takes": self.takes} | ({} if self.magnitude is None else {"magnitude": self.magnitude})
+
+    def __repr__(self) -> str:
+        return f"wrap({shown_function(self.function)}, name={self.name!r}, takes={self.takes!r}" + (
+            ")" if self.magnitude is None else f", magnitude={self.magnitude})"
+        )
+
+    def __str__(self) -> str:
+        return self.name if self.magnitude is None else f"{self.name}({self.magnitude:g})"
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """A seed for each picture."""
+        if self.takes == "graph":
+            raise InputError(f"{self.name} works on graphs, got pictures")
+        if self.takes == "pil" and shape.channels not in (1, 3):
+            raise InputError(f"{self.name} takes Pillow images, so it needs 1 or 3 channels, got {shape.channels}")
+        return [[Work(self.each, key.rows, (np.array(key.seeds(), np.int64),))]]
+
+    def each(self, pictures: Tensor, seeds: Tensor) -> Tensor:
+        """The function on one picture after the other."""
+        out = torch.empty_like(pictures)
+        for i, seed in enumerate(seeds.tolist()):
+            out[i] = self.checked(self.call(pictures[i].clone(), seed), pictures[i])
+        return out
+
+    def act(self, graphs: Any, key: Key) -> Any:
+        """The function on one graph after the other."""
+        if self.takes != "graph":
+            raise InputError(f"{self.name} works on pictures, got graphs")
+        data = need("torch_geometric.data", "graph")
+        parts = graphs.to_data_list()
+        for row, seed in zip(key.rows.tolist(), key.seeds(), strict=True):
+            done = self.call(parts[row].clone(), seed)
+            if not isinstance(done, data.Data):
+                raise TransformError(f"{self.name} must return a PyG Data, got {type(done).__name__}")
+            parts[row] = done
+        return data.Batch.from_data_list(parts)
+
+    def call(self, sample: Any, seed: int) -> Any:
+        """The function on one sample, in its own form, with seeded generators."""
+        given: tuple[Any, ...] = () if self.magnitude is None else (self.magnitude,)
+        with seeded(seed, getattr(sample, "is_cuda", False)):
+            try:
+                if self.takes in ("chw", "graph"):
+                    return self.function(sample, *given)
+                array = np.ascontiguousarray(sample.cpu().numpy().transpose(1, 2, 0))
+                if self.takes == "hwc":
+                    return self.function(array, *given)
+                if self.takes == "albumentations":
+                    return albumented(self.function, array, seed)
+                image = need("PIL.Image", "cli")
+                return self.function(image.fromarray(array[..., 0] if array.shape[2] == 1 else array), *given)
+            except Exception as error:
+                raise TransformError(
+                    f"{self.name} ({shown_function(self.function)}) raised {type(error).__name__}: {error}"
+                ) from error
+
+    def checked(self, result: Any, picture: Tensor) -> Tensor:
+        """What the function returned as a picture like the one it got."""
+        if self.takes != "chw":
+            array = np.asarray(result)
+            array = array[..., None] if array.ndim == 2 else array
+            if array.ndim != 3:
+                raise TransformError(f"{self.name} must return a picture [H,W,C], got shape {list(array.shape)}")
+            result = torch.from_numpy(array.transpose(2, 0, 1).copy()).to(picture.device)
+        if not isinstance(result, Tensor):
+            raise TransformError(f"{self.name} must return a tensor, got {type(result).__name__}")
+        if result.dtype != torch.uint8 or result.shape != picture.shape:
+            raise TransformError(
+                f"{self.name} must return uint8 {list(picture.shape)} as it got, "
+                f"got {result.dtype} {list(result.shape)}"
+            )
+        return result
+
+
+def albumented(transform: Any, array: Any, seed: int) -> Any:
+    """An Albumentations transform, which keeps generators of its own, on one picture."""
+    if hasattr(transform, "set_random_seed"):
+        transform.set_random_seed(seed)
+    return transform(image=array)["image"]
+
+
+@contextmanager
+def seeded(seed: int, cuda: bool) -> Iterator[None]:
+    """Seed the global generators, and put them back afterwards."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=None if cuda else []):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
+
+
+def shown_function(function: Any) -> str:
+    """A function's name, the same in every process."""
+    name = getattr(function, "__qualname__", None)
+    return shown(f"{function.__module__}.{name}" if name else type(function).__qualname__).strip("'")
