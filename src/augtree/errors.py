@@ -1,13 +1,13 @@
 """Everything augtree raises on purpose. Each message says the rule, the value and the place.
 
-    AugtreeError
-    ├── ArgumentError      an argument breaks its rule; `field` says which
-    ├── InputError         a batch that a policy cannot take
-    ├── TransformError     a transform failed on a sample, or returned something it must not
-    ├── PolicyFileError    a policy file is broken; `pointer` is the place as a JSON pointer
-    ├── DataError          a data set's files are missing or broken
-    ├── CheckError         a contract check failed; `failures` lists every one
-    └── MissingExtraError  an optional package is not installed
+AugtreeError
+├── ArgumentError      an argument breaks its rule; `field` says which
+├── InputError         a batch that a policy cannot take
+├── TransformError     a transform failed on a sample, or returned something it must not
+├── PolicyFileError    a policy file is broken; `pointer` is the place as a JSON pointer
+├── DataError          a data set's files are missing or broken
+├── CheckError         a contract check failed; `failures` lists every one
+└── MissingExtraError  an optional package is not installed
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,12 @@ def fold(state: U64, value: int, purpose: int) -> U64:
     return mix((state ^ np.uint64(purpose)) + np.uint64(value * GOLDEN & MASK))
 
 
+@cache
+def word_of(role: str) -> U64:
+    """A role as a word."""
+    return np.frombuffer(hashlib.sha256(role.encode()).digest()[:8], "<u8").astype(np.uint64)
+
+
 @dataclass(frozen=True, eq=False)
 class Key:
     """A position for each of some samples of a batch, from which numbers can be drawn."""
@@ -63,10 +70,8 @@ class Key:
             raise ArgumentError("seed", "must be a whole number", seed)
         if isinstance(step, bool) or not isinstance(step, int):
             raise ArgumentError("step", "must be a whole number", step)
-        start = np.zeros(1, np.uint64)
-        for number in (seed, int.from_bytes(hashlib.sha256(role.encode()).digest()[:8], "big"), step):
-            start = fold(start, number, FOLD)
         samples = np.asarray(index, dtype=np.int64).reshape(-1)
+        start = fold(fold(word_of(role), seed, FOLD), step, FOLD)
         return Key(mix(start + samples.view(np.uint64) * np.uint64(GOLDEN)), np.arange(len(samples)))
 
     def __len__(self) -> int:
@@ -82,7 +87,7 @@ class Key:
 
     def uniform(self, counter: int = 0) -> NDArray[np.float64]:
         """A number in [0, 1) for each sample."""
-        return (fold(self.state, counter, DRAW) >> np.uint64(11)) * 2.0**-53
+        return (fold(self.state, counter, DRAW) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def below(self, high: int | NDArray[Any], counter: int = 0) -> NDArray[np.int64]:
         """A whole number in [0, high) for each sample."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import stat
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from augtree.errors import ArgumentError, PolicyFileError, shown
+from augtree.files import write_atomically
 from augtree.policies.forest import Forest
 from augtree.policies.tree import Tree
 from augtree.transforms import BUILT_IN, Policy, Transform, Wrapped
@@ -34,7 +33,8 @@ def to_json(policy: Policy) -> str:
     head: dict[str, Any] = {"augtree": VERSION}
     if isinstance(policy, Forest):
         groups = {
-            name: {"weight": member.weight, **encoded(member.tree.arguments())} for name, member in policy.groups.items()
+            name: {"weight": member.weight, **encoded(member.tree.arguments())}
+            for name, member in policy.groups.items()
         }
         body: dict[str, Any] = {"kind": "forest", "groups": groups}
     elif isinstance(policy, Tree):
@@ -74,32 +74,6 @@ def save(policy: Policy, path: str | Path) -> None:
     write_atomically(Path(path), to_json(policy).encode())
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file's content in one step."""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
-    except OSError as error:
-        raise ArgumentError("path", f"must be in a folder that can be written to ({error.strerror})", str(path)) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise ArgumentError("path", f"must be a file that can be written ({error.strerror})", str(path)) from error
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 # ---- reading ---------------------------------------------------------------------------------------------------
 
 
@@ -131,6 +105,9 @@ def read_text(path: Path) -> str:
         raise PolicyFileError(path, "", problem) from error
 
 
+Built = TypeVar("Built")
+
+
 class Pairs(list[tuple[str, Any]]):
     """A JSON object as it stands in the file, doubled keys and all."""
 
@@ -140,11 +117,13 @@ class Reader:
 
     def __init__(self, path: Path, transforms: Iterable[Transform | type[Transform]]) -> None:
         self.path = path
-        self.mine: dict[str, Transform | type[Transform]] = {}
+        self.mine: dict[str, Wrapped | type[Transform]] = {}
         for given in transforms:
             name = given.__name__ if isinstance(given, type) else getattr(given, "name", None)
             if not (isinstance(given, Wrapped) or (isinstance(given, type) and issubclass(given, Transform))):
-                raise ArgumentError("transforms", "must be wrapped functions (augtree.wrap) or Transform classes", given)
+                raise ArgumentError(
+                    "transforms", "must be wrapped functions (augtree.wrap) or Transform classes", given
+                )
             if name in KNOWN:
                 raise ArgumentError("transforms", "must not have the name of a built-in transform", name)
             self.mine[str(name)] = given
@@ -214,7 +193,10 @@ class Reader:
         """Raise unless an object has just these keys."""
         for key in found:
             if key not in wanted:
-                raise self.fail(f"{pointer}/{escaped(key)}", f"there must be nothing but {', '.join(sorted(wanted))}, got this")
+                raise self.fail(
+                    f"{pointer}/{escaped(key)}",
+                    f"there must be nothing but {', '.join(sorted(wanted))}, got this",
+                )
         for key in sorted(wanted - set(found)):
             raise self.fail(pointer or "", f"there must be {key}, got {shown(sorted(found))}")
 
@@ -252,11 +234,10 @@ class Reader:
         if known is None:
             raise self.fail(
                 f"{pointer}/name",
-                f"the transform {shown(name)} is not built in: give it to load(path, transforms=[...]) if it is yours,",
+                f"{shown(name)} is no built-in transform (give yours to load(path, transforms=[...])), found",
             )
-        if isinstance(known, Wrapped):
+        if not isinstance(known, type):
             return self.wrapped(known, arguments, pointer)
-        assert isinstance(known, type)
         return self.built(known.from_arguments, self.with_transforms(arguments, pointer), pointer)
 
     def wrapped(self, given: Wrapped, arguments: dict[str, Any], pointer: str) -> Wrapped:
@@ -264,9 +245,15 @@ class Reader:
         takes, magnitude = arguments.pop("takes", given.takes), arguments.pop("magnitude", None)
         self.only(arguments, set(), pointer)
         if takes != given.takes:
-            raise self.fail(f"{pointer}/takes", f"takes must be {given.takes!r} as in the transform given, got {shown(takes)}")
+            raise self.fail(
+                f"{pointer}/takes",
+                f"takes must be {given.takes!r} as in the transform given, got {shown(takes)}",
+            )
         if (magnitude is None) != (given.magnitude is None):
-            raise self.fail(f"{pointer}/magnitude", f"magnitude must be given in the file if {given.name} has one, and only then")
+            raise self.fail(
+                f"{pointer}/magnitude",
+                f"magnitude must be given in the file if {given.name} has one, and only then",
+            )
         return given if magnitude is None else self.built(given.at, magnitude, pointer)
 
     def with_transforms(self, value: Any, pointer: str) -> Any:
@@ -282,7 +269,7 @@ class Reader:
             return [self.with_transforms(entry, f"{pointer}/{i}") for i, entry in enumerate(value)]
         return value
 
-    def built(self, make: Any, arguments: Any, pointer: str) -> Any:
+    def built(self, make: Callable[[Any], Built], arguments: Any, pointer: str) -> Built:
         """Make something of its arguments; what it objects to gets its place."""
         try:
             return make(arguments)

@@ -41,7 +41,9 @@ def _below(tree: Tree, index: int, indent: str) -> Iterable[str]:
 
 def forest_to_text(forest: Forest) -> str:
     """The trees one after the other."""
-    return "\n\n".join(f"{name}  weight {weight:.3g}\n{to_text(tree)}" for name, (tree, weight) in forest.groups.items())
+    return "\n\n".join(
+        f"{name}  weight {weight:.3g}\n{to_text(tree)}" for name, (tree, weight) in forest.groups.items()
+    )
 
 
 # ---- Graphviz --------------------------------------------------------------------------------------------------
@@ -93,7 +95,11 @@ LETTER = 8.1
 """About the width of a letter at 14 px."""
 FAMILIES: tuple[tuple[str, str, str], ...] = (
     ("#e3eefb", "#2f6db3", "ShearX ShearY TranslateX TranslateY Rotate Rotation Flip PadCrop RandomCrop"),
-    ("#fdeedd", "#c2701c", "Contrast Color Brightness Invert Solarize Posterize ColorDistortion AutoContrast Equalize"),
+    (
+        "#fdeedd",
+        "#c2701c",
+        "Contrast Color Brightness Invert Solarize Posterize ColorDistortion AutoContrast Equalize",
+    ),
     ("#e5f4e8", "#3a8a4d", "Sharpness Sobel GaussianNoise GaussianBlur PermuteEdges Subgraph"),
     ("#f3e8f7", "#86479f", "Cutout SamplePairing DropNodes MaskNodes"),
 )
@@ -202,10 +208,9 @@ def _box(tree: Tree, index: int, place: Place, left: float) -> str:
     fill, stroke = ("#ffffff", "#9aa5b1") if node is None else COLOURS.get(node.transform.name, OTHER)
     dash = ' stroke-dasharray="4 3"' if node is None else ""
     shade = ' fill="#7b8794"' if node is None else ""
-    marks = [
-        f'<rect x="{x - place.width / 2:.1f}" y="{y:.1f}" width="{place.width:.1f}" height="{BOX_HEIGHT:.0f}" rx="9" '
-        f'fill="{fill}" stroke="{stroke}" stroke-width="1.4"{dash}/>'
-    ]
+    left_edge, size = x - place.width / 2, f'width="{place.width:.1f}" height="{BOX_HEIGHT:.0f}" rx="9"'
+    paint = f'fill="{fill}" stroke="{stroke}" stroke-width="1.4"{dash}'
+    marks = [f'<rect x="{left_edge:.1f}" y="{y:.1f}" {size} {paint}/>']
     if detail:
         marks.append(f'<text class="name" x="{x:.1f}" y="{y + 20:.1f}">{escape(name)}</text>')
         marks.append(f'<text class="level" x="{x:.1f}" y="{y + 36:.1f}">{escape(detail)}</text>')

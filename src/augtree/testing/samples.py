@@ -19,23 +19,25 @@ class Samples(Protocol):
     """A batch of samples, and how to compare, cut and spoil it. Problems are told in words; none is ""."""
 
     batch: Any
-    magnitudes: tuple[float, ...]
 
-    def cloned(self) -> Any: ...  # noqa: D102
-    def equal(self, one: Any, other: Any) -> bool: ...  # noqa: D102
-    def count(self, batch: Any) -> int: ...  # noqa: D102
-    def first(self, batch: Any) -> Any: ...  # noqa: D102
-    def cut(self, batch: Any, start: int, count: int) -> Any: ...  # noqa: D102
-    def parts(self) -> Iterator[tuple[int, Any]]: ...  # noqa: D102
-    def with_others_changed(self) -> Any: ...  # noqa: D102
-    def forms(self) -> dict[str, Any]: ...  # noqa: D102
-    def degenerate(self) -> dict[str, Any]: ...  # noqa: D102
-    def type_change(self, before: Any, after: Any) -> str: ...  # noqa: D102
-    def shape_change(self, before: Any, after: Any, whole: bool) -> str: ...  # noqa: D102
-    def label_change(self, after: Any) -> str: ...  # noqa: D102
-    def invalid(self, after: Any) -> str: ...  # noqa: D102
-    def effect(self, after: Any) -> float: ...  # noqa: D102
-    def change(self, after: Any) -> Tensor: ...  # noqa: D102
+    @property
+    def magnitudes(self) -> tuple[float, ...]: ...
+
+    def cloned(self) -> Any: ...
+    def equal(self, one: Any, other: Any) -> bool: ...
+    def count(self, batch: Any) -> int: ...
+    def first(self, batch: Any) -> Any: ...
+    def cut(self, batch: Any, start: int, count: int) -> Any: ...
+    def parts(self) -> Iterator[tuple[int, Any]]: ...
+    def with_others_changed(self) -> Any: ...
+    def forms(self) -> dict[str, Any]: ...
+    def degenerate(self) -> dict[str, Any]: ...
+    def type_change(self, before: Any, after: Any) -> str: ...
+    def shape_change(self, before: Any, after: Any, whole: bool) -> str: ...
+    def label_change(self, after: Any) -> str: ...
+    def invalid(self, after: Any) -> str: ...
+    def effect(self, after: Any) -> float: ...
+    def change(self, after: Any) -> Tensor: ...
 
 
 def samples_of(sample: Any) -> Samples:
@@ -194,7 +196,8 @@ class GraphSamples:
         if type(before) is not type(after):
             return f"{type(before).__name__} became {type(after).__name__}"
         for key in before.keys():  # noqa: SIM118 - a Data iterates over pairs
-            one, other = before[key], after[key] if key in after else None
+            one: Any = before[key]
+            other: Any = after.get(key, None)
             if isinstance(one, Tensor) and not isinstance(other, Tensor):
                 return f"the field {key} is gone or no tensor any more"
             if isinstance(one, Tensor) and (one.dtype, one.device) != (other.dtype, other.device):
@@ -229,9 +232,11 @@ class GraphSamples:
         return ""
 
     def effect(self, after: Any) -> float:
-        return sum(difference(a, b) for a, b in zip(self.graphs, after.to_data_list(), strict=True)) / len(self.graphs)
+        return sum(difference(a, b) for a, b in zip(self.graphs, after.to_data_list(), strict=True)) / len(
+            self.graphs
+        )
 
-    def change(self, after: Any) -> Tensor:
+    def change(self, after: Any) -> Tensor:  # noqa: ARG002
         raise InputError("no graph transform has two sides")
 
 
@@ -255,7 +260,7 @@ def difference(one: Any, other: Any) -> float:
         shares.append(len(before - after) / max(len(before), 1))
     if "x" in one and one.x.shape == other.x.shape:
         shares.append(float((one.x != other.x).flatten(1).any(1).float().mean()))
-    return max(shares)
+    return float(max(shares))
 
 
 def same_tensors(one: Tensor, other: Tensor) -> bool:

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -131,16 +131,20 @@ def other_keys(transform: Transform, samples: Samples) -> None:
 
 def global_random_state(transform: Transform, samples: Samples) -> None:
     """A call with a seed leaves Python's, numpy's and torch's generators alone."""
-    states = {
-        "Python's": lambda: random.getstate(),
-        "numpy's": lambda: pickle.dumps(np.random.get_state()),  # noqa: NPY002
-        "torch's": lambda: torch.get_rng_state().numpy().tobytes(),
-    }
-    before = {whose: state() for whose, state in states.items()}
+    before = generator_states()
     transform(samples.batch, seed=SEED)
-    for whose, state in states.items():
-        if state() != before[whose]:
+    for whose, state in generator_states().items():
+        if state != before[whose]:
             raise Broken(f"{whose} global generator was moved")
+
+
+def generator_states() -> dict[str, bytes]:
+    """The states of the three global generators."""
+    return {
+        "Python's": pickle.dumps(random.getstate()),
+        "numpy's": pickle.dumps(np.random.get_state()),  # noqa: NPY002
+        "torch's": torch.get_rng_state().numpy().tobytes(),
+    }
 
 
 def worker_process(transform: Transform, samples: Samples) -> None:
@@ -257,7 +261,7 @@ def grows_with_magnitude(transform: Transform, samples: Samples) -> None:
     """A stronger magnitude changes more, if it is declared scaled."""
     if transform.scaled:
         found = effects(transform, samples)
-        if found[-1] < GROWTH * found[0] or any(b < 0.9 * a for a, b in zip(found, found[1:], strict=False)):
+        if found[-1] < GROWTH * found[0] or any(b < 0.9 * a for a, b in pairwise(found)):
             listed = ", ".join(f"{m:g}: {e:.2%}" for m, e in zip(samples.magnitudes, found, strict=True))
             raise Broken(f"the effect does not grow ({listed})")
 

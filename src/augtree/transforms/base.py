@@ -110,7 +110,7 @@ class Transform(Policy):
         """The same transform at another magnitude."""
         if self.magnitude is None:
             raise ArgumentError("magnitude", f"is not an argument of {self.name}", magnitude)
-        return dataclasses.replace(cast(Any, self), magnitude=magnitude)
+        return cast(Self, dataclasses.replace(cast(Any, self), magnitude=magnitude))
 
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments, for files: numbers, strings, lists, and transforms."""
@@ -130,12 +130,13 @@ class Transform(Policy):
             raise ArgumentError("", f"must be the arguments of {cls.__name__} ({error})", arguments) from error
 
     def __str__(self) -> str:
-        """`Rotate(0.6)`; arguments other than the magnitude stand there where they are not the default."""
-        parts = [] if self.magnitude is None else [f"{self.magnitude:g}"]
-        for field in dataclasses.fields(cast(Any, self)):
-            value = getattr(self, field.name)
-            if field.name != "magnitude" and value != field.default:
-                parts.append(f"{field.name}={value:g}" if isinstance(value, float) else f"{field.name}={value}")
+        """`Rotate(0.6)`; without a magnitude, what is not the default: `RandAugment(m=14)`. `repr` has everything."""
+        if self.magnitude is not None:
+            return f"{self.name}({self.magnitude:g})"
+        fields = ((field, getattr(self, field.name)) for field in dataclasses.fields(cast(Any, self)))
+        parts = [
+            f"{field.name}={value}" for field, value in fields if field.name != "fill" and value != field.default
+        ]
         return f"{self.name}({', '.join(parts)})" if parts else self.name
 
 

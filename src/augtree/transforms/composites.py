@@ -30,10 +30,11 @@ class Chain(Transform):
     steps: Sequence[Transform | tuple[Transform, float]] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, str) or not isinstance(self.steps, Sequence) or len(self.steps) > LONGEST_CHAIN:
-            raise ArgumentError("steps", f"must be a list of at most {LONGEST_CHAIN} steps", self.steps)
+        given: Any = self.steps
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) > LONGEST_CHAIN:
+            raise ArgumentError("steps", f"must be a list of at most {LONGEST_CHAIN} steps", given)
         steps = []
-        for i, step in enumerate(self.steps):
+        for i, step in enumerate(given):
             transform, p = step if isinstance(step, Sequence) and len(step) == 2 else (step, 1.0)
             if not isinstance(transform, Transform):
                 raise ArgumentError(f"steps/{i}", "must be a transform, or a transform and its p", step)
@@ -116,7 +117,13 @@ PALETTE: tuple[type[Transform], ...] = (
 
 
 def drawn_operations(
-    choices: Sequence[type[Transform]], which: np.ndarray, level: np.ndarray, key: Key, shape: Shape, fill: int, wide: bool
+    choices: Sequence[type[Transform]],
+    which: np.ndarray,
+    level: np.ndarray,
+    key: Key,
+    shape: Shape,
+    fill: int,
+    wide: bool,
 ) -> Plan:
     """For each picture the operation chosen for it, at its level."""
     plans: list[Plan] = []
@@ -147,12 +154,14 @@ class RandAugment(Transform):
         whole_number("fill", self.fill, 0, 255)
 
     def draw(self, key: Key, shape: Shape) -> Plan:
-        """n operations for each picture."""
+        """N operations for each picture."""
         plan: Plan = []
         for i in range(self.n):
             here = key.at(i)
             which = here.below(len(PALETTE), CHOICE)
-            plan += drawn_operations(PALETTE, which, np.full(len(key), self.m / 30), here, shape, self.fill, wide=False)
+            plan += drawn_operations(
+                PALETTE, which, np.full(len(key), self.m / 30), here, shape, self.fill, wide=False
+            )
         return plan
 
 
@@ -202,5 +211,3 @@ class AutoAugment(Transform):
 
 CHOICE = 8
 """The counter of the draw that chooses an operation; an operation's own draws come before it."""
-
-

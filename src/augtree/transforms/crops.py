@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Flip(Transform):
-    """Left becomes right, with a probability. (A flipped digit is another digit.)"""
+    """Left becomes right, with a probability. Mind that a flipped digit is another digit."""
 
     p: float = 0.5
 
@@ -133,11 +134,11 @@ class Normalize(Transform):
 
 def need_all(transform: Transform, key: Key, shape: Shape) -> None:
     """Raise where a transform that changes shape or type would act on part of a batch."""
-    if len(key) != shape.count:
+    if len(key) != shape.batch:
         raise InputError(f"{transform.name} changes shape or type, so it must be applied to all samples or none")
 
 
-def interval(field: str, given: Sequence[float], low: float, high: float) -> tuple[float, float]:
+def interval(field: str, given: Any, low: float, high: float) -> tuple[float, float]:
     """Two numbers in order, within their range."""
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
         raise ArgumentError(field, "must be two numbers", given)

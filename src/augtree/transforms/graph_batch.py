@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ def as_batch(graphs: Any) -> tuple[Any, bool]:
             raise InputError(f"graphs must have edge_index, got the sparse matrix {name}: leave ToSparseTensor out")
     if not isinstance(graphs, data.Batch):
         if "batch" in graphs:
-            raise InputError("a batch must come from Batch.from_data_list or PyG's DataLoader, got a Data with .batch")
+            raise InputError(
+                "a batch must come from Batch.from_data_list or PyG's DataLoader, got a Data with .batch"
+            )
         return data.Batch.from_data_list([graphs]), True
     if not hasattr(graphs, "_slice_dict"):
         raise InputError("a Batch must come from Batch.from_data_list or PyG's DataLoader, got one made by hand")
@@ -52,6 +55,8 @@ class Graphs:
     """The graph of each node."""
     start: Tensor
     """The first node of each graph."""
+    local: Tensor
+    """The number of each node within its graph."""
     edge_index: Tensor
 
     @staticmethod
@@ -61,15 +66,12 @@ class Graphs:
         device = device_of(batch)
         graph = torch.repeat_interleave(torch.arange(len(nodes)), nodes).to(device)
         start = (nodes.cumsum(0) - nodes).to(device)
-        edges = batch["edge_index"] if "edge_index" in batch else torch.empty(2, 0, dtype=torch.long, device=device)
+        local = torch.arange(len(graph), device=device) - start.index_select(0, graph)
+        none = torch.empty(2, 0, dtype=torch.long, device=device)
+        edges: Any = batch.get("edge_index", none)
         if type(edges) is not Tensor:  # PyG's EdgeIndex carries an order that no longer holds afterwards
             edges = edges.as_tensor()
-        return Graphs(batch, nodes, graph, start, edges)
-
-    @property
-    def local(self) -> Tensor:
-        """The number of each node within its graph."""
-        return torch.arange(len(self.graph), device=self.graph.device) - self.start[self.graph]
+        return Graphs(batch, nodes, graph, start, local, edges)
 
     def keep_nodes(self, kept: Tensor, counts: Tensor) -> Any:
         """The batch with only these nodes and the edges between them; `counts` of them in each graph."""
@@ -135,13 +137,18 @@ class Change:
     nodes: Nodes | None
     edges: Tensor
 
-    @property
-    def old_edges(self) -> Tensor:
-        """Edges of each graph, before."""
-        cuts = self.graphs.batch._slice_dict.get("edge_index")
-        return torch.zeros_like(self.graphs.nodes) if cuts is None else cuts.diff()
+    @cached_property
+    def old_nodes(self) -> Tensor:
+        """Where each graph's nodes begin, before."""
+        return slices(self.graphs.nodes)
 
-    @property
+    @cached_property
+    def old_edges(self) -> Tensor:
+        """Where each graph's edges begin, before."""
+        cuts: Tensor | None = self.graphs.batch._slice_dict.get("edge_index")
+        return torch.zeros_like(self.old_nodes) if cuts is None else cuts
+
+    @cached_property
     def offsets(self) -> Tensor:
         """The number of the first node of each graph, afterwards."""
         counts = self.graphs.nodes if self.nodes is None else self.nodes.counts
@@ -163,25 +170,31 @@ class Change:
             return self.of_tensor(field)
         return self.of_list(field)
 
-    def level(self, key: str, sizes: Tensor) -> str:
-        """Whether a field has an entry a node, an edge, or something else: what its sizes say in all graphs."""
-        a_node = torch.equal(sizes, self.graphs.nodes)
-        an_edge = torch.equal(sizes, self.old_edges)
-        if a_node and key == "y" and not bool((self.graphs.nodes == 1).all()):
-            if bool((sizes == sizes[0]).all()):
-                raise TransformError(
-                    f"y has as many entries as each graph has nodes ({int(sizes[0])}): a label a node or a label of "
-                    "the graph? Store a graph's label as [1, n]"
-                )
-        elif a_node and key == "y":
-            return "graph"
+    def level(self, key: str, cuts: Tensor) -> str:
+        """Whether a field has an entry a node, an edge, or something else: what its slices say in all graphs."""
+        a_node = torch.equal(cuts, self.old_nodes)
+        an_edge = torch.equal(cuts, self.old_edges)
+        if a_node and key == "y":
+            return self.level_of_label()
         if a_node and an_edge:
             return "edge" if "edge" in key else "node"
         return "node" if a_node else "edge" if an_edge else "graph"
 
+    def level_of_label(self) -> str:
+        """Whether y, which has as many entries as there are nodes, is a label a node; a label must not be cut."""
+        most, least = int(self.graphs.nodes.max()), int(self.graphs.nodes.min())
+        if most == least == 1:
+            return "graph"
+        if most == least:
+            raise TransformError(
+                f"y has as many entries as each graph has nodes ({most}): a label a node or a label of the graph? "
+                "Store a graph's label as [1, n]"
+            )
+        return "node"
+
     def of_tensor(self, field: Field) -> Field:
         """A field that PyG concatenated."""
-        level = self.level(field.key, field.slices.diff())
+        level = self.level(field.key, field.slices)
         numbers_nodes = self.numbers_nodes(field)
         if numbers_nodes:
             return self.renumbered(field, level)
@@ -203,9 +216,7 @@ class Change:
         """Whether the entries are numbers of nodes: PyG adds the nodes of the graphs before."""
         if not isinstance(field.increments, Tensor) or not bool(field.increments.any()):
             return False
-        if field.increments.ndim == 1 and torch.equal(
-            field.increments, self.graphs.nodes.cumsum(0) - self.graphs.nodes
-        ):
+        if field.increments.ndim == 1 and torch.equal(field.increments, self.old_nodes[:-1]):
             return True
         raise TransformError(
             f"the field {field.key!r} is incremented by something other than the number of nodes, so it cannot be "
@@ -234,7 +245,7 @@ class Change:
         """A field that PyG left as one Python object a graph."""
         if not all(isinstance(value, list | tuple | np.ndarray) for value in field.value):
             return field
-        level = self.level(field.key, torch.tensor([len(value) for value in field.value]))
+        level = self.level(field.key, slices(torch.tensor([len(value) for value in field.value])))
         kept, _ = self.kept_at(level)
         if kept is None:
             return field

@@ -38,14 +38,12 @@ class GraphTransform(Transform):
     def act(self, graphs: Any, key: Key) -> Any:
         """Transform the graphs the key names, at the magnitude as ratio; the others have ratio 0."""
         opened = Graphs.of(graphs)
-        ratio = torch.zeros(len(opened.nodes), dtype=torch.float64)
-        state = torch.zeros(len(opened.nodes), dtype=torch.long)
-        uniform = torch.zeros(len(opened.nodes), dtype=torch.float64)
-        rows = torch.from_numpy(key.rows)
-        ratio[rows] = self.magnitude
-        state[rows] = torch.from_numpy(key.state.view(np.int64))
-        uniform[rows] = torch.from_numpy(key.uniform(ROUND))
-        return self.on_batch(opened, ratio, uniform, state.to(opened.graph.device))
+        ratio, uniform = np.zeros(len(opened.nodes)), np.zeros(len(opened.nodes))
+        state = np.zeros(len(opened.nodes), np.int64)
+        ratio[key.rows], uniform[key.rows] = self.magnitude, key.uniform(ROUND)
+        state[key.rows] = key.state.view(np.int64)
+        states = torch.from_numpy(state).to(opened.graph.device)
+        return self.on_batch(opened, torch.from_numpy(ratio), torch.from_numpy(uniform), states)
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """The new batch; a graph with ratio 0 stays as it is. `ratio` and `uniform` are on the CPU."""
@@ -53,7 +51,7 @@ class GraphTransform(Transform):
 
 
 def share(counts: Tensor, ratio: Tensor, uniform: Tensor) -> Tensor:
-    """ratio * counts, rounded up or down at random."""
+    """Ratio * counts, rounded up or down at random."""
     return (counts * ratio + uniform * (ratio > 0)).floor().long()
 
 
@@ -123,25 +121,29 @@ class Subgraph(GraphTransform):
     def walk(self, graphs: Graphs, walks: Tensor, state: Tensor, order: Tensor) -> None:
         """Write into `order` when each node is first visited, walks counted one after the other."""
         device = graphs.graph.device
-        source, target = graphs.edge_index
-        degree = torch.bincount(source, minlength=len(order))
-        first = degree.cumsum(0) - degree
-        target = target.index_select(0, torch.argsort(source, stable=True))
-        target = torch.cat([target, target.new_zeros(1)])  # so that a last node without edges may look there
+        ways, first, target = neighbours(graphs.edge_index, len(order))
         graph = torch.repeat_interleave(torch.arange(len(walks)), walks)
-        number = (torch.arange(len(graph)) - (walks.cumsum(0) - walks)[graph]).to(device)
+        number = (torch.arange(len(graph)) - (walks.cumsum(0) - walks).index_select(0, graph)).to(device)
         graph = graph.to(device)
         seen = number * self.length + torch.arange(self.length, device=device).view(-1, 1)
-        bits = element_bits(state.index_select(0, graph), seen, WALK)
-        here = graphs.start.index_select(0, graph)
-        here = here + bits[0] % graphs.nodes.to(device).index_select(0, graph)
+        draws = element_bits(state.index_select(0, graph), seen, WALK).unbind()
+        here = graphs.start.index_select(0, graph) + draws[0] % graphs.nodes.to(device).index_select(0, graph)
         path = [here]
-        for step in range(1, self.length):
-            ways = degree.index_select(0, here)
-            there = target.index_select(0, first.index_select(0, here) + bits[step] % ways.clamp(min=1))
-            here = torch.where(ways > 0, there, here)
+        for draw in draws[1:]:
+            here = target.index_select(0, first.index_select(0, here) + draw % ways.index_select(0, here))
             path.append(here)
         order.scatter_reduce_(0, torch.cat(path), seen.view(-1), "amin")
+
+
+def neighbours(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For each node how many ways lead on and where they begin in a list of targets; a node alone leads to itself."""
+    source, target = edge_index
+    ways = torch.bincount(source, minlength=nodes)
+    alone = true_at(ways == 0)
+    target = torch.cat([target.index_select(0, torch.argsort(source, stable=True)), alone])
+    first = ways.cumsum(0) - ways
+    first[alone] = torch.arange(len(source), len(target), device=source.device)
+    return ways.clamp(min=1), first, target
 
 
 @dataclass(frozen=True)
@@ -155,52 +157,49 @@ class PermuteEdges(GraphTransform):
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Give the edges that come first in a random order new ends, or none."""
         source, target = graphs.edge_index
-        if not source.numel():
+        slots = true_at(source != target)
+        if not slots.numel():
             return graphs.batch
         device = source.device
-        nodes = graphs.nodes.to(device)
-        pairs = nodes * (nodes - 1) >> 1
-        before = pairs.cumsum(0) - pairs
-        # Every undirected edge once, by its number within all pairs of all graphs. Self-loops get none.
-        of = graphs.graph.index_select(0, source)
-        start = graphs.start.index_select(0, of)
-        number = before.index_select(0, of) + pair_number(source - start, target - start)
-        slots = true_at(source != target)
-        edges, which = torch.unique(number.index_select(0, slots), return_inverse=True)
-        owner = torch.empty_like(edges).scatter_(0, which, of.index_select(0, slots))
-        count = torch.bincount(owner, minlength=len(nodes))
-        local = torch.arange(len(edges), device=device) - (count.cumsum(0) - count).index_select(0, owner)
+        # Every undirected edge once, sorted, by its number among all pairs of nodes of the batch.
+        low, high = torch.minimum(source, target), torch.maximum(source, target)
+        edges, which = torch.unique(pair_number(low, high).index_select(0, slots), return_inverse=True)
+        high = torch.empty_like(edges).scatter_(0, which, high.index_select(0, slots))
+        owner = graphs.graph.index_select(0, high)
+        count = torch.bincount(owner, minlength=len(graphs.nodes))
+        first = count.cumsum(0) - count
+        local = torch.arange(len(edges), device=device) - first.index_select(0, owner)
 
+        nodes = graphs.nodes.to(device)
+        absent = (nodes * (nodes - 1) >> 1) - count
         gone = share(count, ratio.to(device), uniform.to(device))
-        come = torch.minimum(gone, pairs - count)
         bits = element_bits(state.index_select(0, owner), local, PICK)
         rank = ranks(shift(bits, 23), owner, local)
         leaves = rank < gone.index_select(0, owner)
-        changes = true_at(rank < come.index_select(0, owner))
+        changes = true_at(rank < torch.minimum(gone, absent).index_select(0, owner))
 
         # The nth absent edge of a graph: n, and one more for every edge that is there before it.
+        start = graphs.start.index_select(0, owner)
+        low = edges - (high * (high - 1) >> 1)
+        absent_before = pair_number(low - start, high - start) - local
         whose = owner.index_select(0, changes)
-        nth = spread(rank.index_select(0, changes), come[whose], (pairs - count)[whose], state[whose])
-        room = (pairs - count + 1).cumsum(0) - (pairs - count + 1)
-        absent_before = edges - before.index_select(0, owner) - local
+        nth = spread(rank.index_select(0, changes), torch.minimum(gone, absent)[whose], absent[whose], state[whose])
+        room = (absent + 1).cumsum(0) - (absent + 1)
         passed = torch.searchsorted(room.index_select(0, owner) + absent_before, room[whose] + nth, right=True)
-        low, high = pair_ends(nth + passed - (count.cumsum(0) - count)[whose])
+        new_low, new_high = pair_ends(nth + passed - first[whose])
+        low.scatter_(0, changes, new_low + graphs.start[whose])
+        high.scatter_(0, changes, new_high + graphs.start[whose])
 
-        change = torch.full_like(edges, -1).scatter_(0, changes, torch.arange(len(changes), device=device))
-        change = change.index_select(0, which)
-        new = true_at(change >= 0)
-        place, change = slots.index_select(0, new), change.index_select(0, new)
-        forward = source.index_select(0, place) < target.index_select(0, place)
-        low, high = low.index_select(0, change), high.index_select(0, change)
-        start = start.index_select(0, place)
-        result = graphs.edge_index.clone()
-        result[0, place] = start + torch.where(forward, low, high)
-        result[1, place] = start + torch.where(forward, high, low)
-        stays = torch.ones_like(source, dtype=torch.bool)
-        stays[slots] = ~leaves.index_select(0, which)
-        stays[place] = True
-        kept = true_at(stays)
-        return graphs.keep_edges(result.index_select(1, kept), kept)
+        leaves.scatter_(0, changes, False)
+        kept = slots.index_select(0, true_at(~leaves.index_select(0, which)))
+        if len(slots) < len(source):  # self-loops stay where they are
+            kept = torch.cat([kept, true_at(source == target)]).sort().values
+        forward = source < target
+        low_end, high_end = source.clone(), source.clone()
+        low_end.scatter_(0, slots, low.index_select(0, which))
+        high_end.scatter_(0, slots, high.index_select(0, which))
+        ends = torch.stack([torch.where(forward, low_end, high_end), torch.where(forward, high_end, low_end)])
+        return graphs.keep_edges(ends.index_select(1, kept), kept)
 
 
 def spread(rank: Tensor, count: Tensor, size: Tensor, state: Tensor) -> Tensor:
@@ -213,9 +212,8 @@ def spread(rank: Tensor, count: Tensor, size: Tensor, state: Tensor) -> Tensor:
     return (begin + element_bits(state, rank, NEW) % (end - begin) + turn % size) % size
 
 
-def pair_number(one: Tensor, other: Tensor) -> Tensor:
+def pair_number(low: Tensor, high: Tensor) -> Tensor:
     """Pairs of nodes counted: (0,1), (0,2), (1,2), (0,3) ..."""
-    low, high = torch.minimum(one, other), torch.maximum(one, other)
     return (high * (high - 1) >> 1) + low
 
 

@@ -73,7 +73,8 @@ def fixed(values: Floats) -> NDArray[np.int64]:
 def affine(a: Floats, b: Floats, c: Floats, d: Floats, e: Floats, f: Floats) -> NDArray[np.int64]:
     """Coefficients for `kernels.warp`: pixel (x, y) comes from (ax + by + c, dx + ey + f), at pixel middles."""
     return np.stack(
-        [fixed(a), fixed(b), fixed(c + a * 0.5 + b * 0.5), fixed(d), fixed(e), fixed(f + d * 0.5 + e * 0.5)], axis=1
+        [fixed(a), fixed(b), fixed(c + a * 0.5 + b * 0.5), fixed(d), fixed(e), fixed(f + d * 0.5 + e * 0.5)],
+        axis=1,
     )
 
 
@@ -347,8 +348,8 @@ class SamplePairing(Operation):
 
     def work(self, key: Key, values: Floats, shape: Shape) -> Work:
         """As Pillow's Image.blend with the partner."""
-        away = 1 + key.below(max(shape.count - 1, 1), EXTRA)
-        partners = (key.rows + away) % shape.count
+        away = 1 + key.below(max(shape.batch - 1, 1), EXTRA)
+        partners = (key.rows + away) % shape.batch
         return Work(kernels.pair, key.rows, (values.astype(np.float32),), partners)
 
 

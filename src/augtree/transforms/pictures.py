@@ -33,7 +33,7 @@ CHUNK_BYTES = 1 << 19
 class Shape(NamedTuple):
     """The shape of a batch of pictures."""
 
-    count: int
+    batch: int
     channels: int
     height: int
     width: int
@@ -169,8 +169,7 @@ def checked(batch: Tensor) -> Tensor:
         raise InputError(f"pictures must be uint8 or float, got {batch.dtype}")
     if min(batch.shape[-3:]) < 1 or max(batch.shape[-2:]) > LARGEST_SIDE:
         raise InputError(
-            f"pictures must have a channel and sides from 1 to {LARGEST_SIDE} pixels, "
-            f"got shape {list(batch.shape)}"
+            f"pictures must have a channel and sides from 1 to {LARGEST_SIDE} pixels, got shape {list(batch.shape)}"
         )
     if batch.is_floating_point() and batch.numel() and not bool(((batch >= 0) & (batch <= 1)).all()):
         low, high = (float(v) for v in batch.detach().float().aminmax())

@@ -17,7 +17,7 @@ from augtree.transforms import kernels
 from augtree.transforms.base import Transform
 from augtree.transforms.crops import between, interval
 from augtree.transforms.images import need_colour, turned
-from augtree.transforms.pictures import Plan, Shape, Work
+from augtree.transforms.pictures import Array, Kernel, Plan, Shape, Work
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Rotation(Transform):
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """How many quarter turns."""
-        quarters = 1.0 + key.below(3) if shape.height == shape.width else np.full(len(key), 2.0)
-        params = (turned(90.0 * quarters, shape), np.zeros(len(key), np.int64))
+        quarters = 1 + key.below(3) if shape.height == shape.width else np.full(len(key), 2)
+        params = (turned((90 * quarters).astype(np.float64), shape), np.zeros(len(key), np.int64))
         return [[Work(kernels.warp, key.rows, params)]]
 
 
@@ -52,20 +52,21 @@ class ColorDistortion(Transform):
         """Four factors and their order for each picture that is jittered; who is made grey."""
         need_colour(self, shape)
         some = key.take(key.uniform(0) < self.jitter_p)
-        reach = 0.8 * self.strength
-        params = [some.uniform(2 + i) for i in range(4)]
-        factors = [between((1 - reach, 1 + reach), u).astype(np.float32) for u in params[:3]]
-        turns = np.trunc(between((-0.2 * self.strength, 0.2 * self.strength), params[3]) * 255).astype(np.int64)
+        reach, circle = 0.8 * self.strength, 0.2 * self.strength
+        factors = [between((1 - reach, 1 + reach), some.uniform(2 + i)).astype(np.float32) for i in range(3)]
+        turns = np.trunc(between((-circle, circle), some.uniform(5)) * 255).astype(np.int64)
         order = ORDERS[some.below(len(ORDERS), 6)]
-        steps = list(
-            zip((kernels.brightness, kernels.contrast, kernels.color, kernels.hue), (*factors, turns), strict=True)
-        )
+        steps: list[tuple[Kernel, Array]] = [
+            (kernels.brightness, factors[0]),
+            (kernels.contrast, factors[1]),
+            (kernels.color, factors[2]),
+            (kernels.hue, turns),
+        ]
         plan: Plan = []
         for place in range(4):
-            here = [order[:, place] == which for which in range(4)]
-            plan.append(
-                [Work(kernel, some.rows[mask], (p[mask],)) for (kernel, p), mask in zip(steps, here, strict=True)]
-            )
+            masks = [order[:, place] == which for which in range(4)]
+            here = zip(steps, masks, strict=True)
+            plan.append([Work(kernel, some.rows[mask], (params[mask],)) for (kernel, params), mask in here])
         return [*plan, [Work(kernels.grey_out, key.rows[key.uniform(1) < self.grey_p])]]
 
 

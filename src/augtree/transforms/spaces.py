@@ -6,7 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 from augtree.errors import ArgumentError
-from augtree.transforms import composites, crops, graphs as graph_ops, images as image_ops, simclr as simclr_ops
+from augtree.transforms import (
+    composites,
+    crops,
+)
+from augtree.transforms import (
+    graphs as graph_ops,
+)
+from augtree.transforms import (
+    images as image_ops,
+)
+from augtree.transforms import (
+    simclr as simclr_ops,
+)
 from augtree.transforms.base import Identity, Transform
 
 IMAGE_MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -23,15 +35,15 @@ class Space(Sequence[Transform]):
 
     def __init__(self, candidates: Iterable[Transform]) -> None:
         self._candidates = (Identity(), *(c for c in candidates if not isinstance(c, Identity)))
-        seen: dict[str, Transform] = {}
+        seen: list[Transform] = []
         for candidate in self._candidates:
             if not isinstance(candidate, Transform):
                 raise ArgumentError("candidate", "must be a transform (see augtree.wrap)", candidate)
             if candidate.whole:
                 raise ArgumentError("candidate", "must not change shape or type in a tree", str(candidate))
-            if str(candidate) in seen:
+            if candidate in seen:
                 raise ArgumentError("candidate", "must not be in the space twice", str(candidate))
-            seen[str(candidate)] = candidate
+            seen.append(candidate)
         domains = {c.domain for c in self._candidates} - {"any"}
         if len(domains) > 1:
             raise ArgumentError("candidate", "must work on what the others work on", sorted(domains))
@@ -51,9 +63,10 @@ class Space(Sequence[Transform]):
         found = found or [c for c in self._candidates if c.name == name and same(c.magnitude, magnitude)]
         if len(found) == 1:
             return found[0]
-        named = [str(c) for c in self._candidates if c.name == name]
-        rule = f"is one of {', '.join(named)}" if named else f"is one of {', '.join(sorted(set(self.names)))}"
-        raise ArgumentError("a candidate", rule, which)
+        if found:
+            raise ArgumentError("a candidate", f"must be named so that it is one of {found} and no other", which)
+        named = [str(c) for c in self._candidates if c.name == name] or sorted(set(self.names))
+        raise ArgumentError("a candidate", f"must be one of {', '.join(named)}", which)
 
     def __len__(self) -> int:
         return len(self._candidates)

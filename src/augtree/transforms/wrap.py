@@ -20,9 +20,7 @@ from augtree.transforms.pictures import Plan, Shape, Work
 Takes = Literal["chw", "hwc", "pil", "albumentations", "graph"]
 
 
-def wrap(
-    function: Callable[..., Any], *, name: str, takes: Takes = "chw", magnitude: float | None = None
-) -> Wrapped:
+def wrap(function: Callable[..., Any], *, name: str, takes: Takes = "chw", magnitude: float | None = None) -> Wrapped:
     """Make a transform of a function on one sample.
 
     `takes` says what the function gets and returns: a uint8 tensor [C,H,W] ("chw"), a uint8 array [H,W,C]
@@ -37,23 +35,23 @@ def wrap(
     >>> dim(torch.full((1, 2, 2), 200, dtype=torch.uint8)).tolist()
     [[[100, 100], [100, 100]]]
     """
-    return Wrapped(function=function, name=name, takes=takes, magnitude=magnitude)
+    return Wrapped(function, name, takes, magnitude)
 
 
 @dataclass(frozen=True, repr=False)
 class Wrapped(Transform):
     """A user's function as a transform; made by `wrap`."""
 
-    name: str = field()
     function: Callable[..., Any] = field()
+    label: str = field()
     takes: Takes = "chw"
     magnitude: float | None = None
 
     def __post_init__(self) -> None:
         from augtree.transforms import BUILT_IN
 
-        if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise ArgumentError("name", "must be a word such as Fog", self.name)
+        if not isinstance(self.label, str) or not self.label.isidentifier():
+            raise ArgumentError("name", "must be a word such as Fog", self.label)
         if self.name in {*BUILT_IN, "Tree", "Forest"}:
             raise ArgumentError("name", "must not be that of a built-in transform", self.name)
         if not callable(self.function):
@@ -62,6 +60,11 @@ class Wrapped(Transform):
             raise ArgumentError("takes", f"must be one of {', '.join(get_args(Takes))}", self.takes)
         if self.magnitude is not None:
             check_magnitude(self.magnitude)
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self.label
 
     @property
     def domain(self) -> Literal["image", "graph"]:  # type: ignore[override]

@@ -1,0 +1,133 @@
+"""Reads the TU graph sets in their official text form (graphlearning.io): NAME_A.txt and its companions."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from augtree.errors import DataError, need
+
+Ints = NDArray[np.int64]
+
+
+def read_tu(path: str | Path) -> list[Any]:
+    """The graphs of a set, as PyG Data, from its zip file or its unpacked folder.
+
+    Self-loops and doubled edges are removed, and every edge stands in both directions. Node labels become one-hot
+    columns of x, followed by node attributes; edge labels and attributes likewise edge_attr; y is the class as
+    0, 1, ... in the order of the labels in the file. A set without node labels and attributes has num_nodes and no x.
+    """
+    data = need("torch_geometric.data", "graph")
+    tables = Tables.open(Path(path))
+    graph_of = tables.ints("graph_indicator") - 1
+    labels = tables.ints("graph_labels")
+    if len(graph_of) == 0 or graph_of.min() < 0 or graph_of.max() >= len(labels) or (np.diff(graph_of) < 0).any():
+        raise tables.broken("graph_indicator", f"must rise from 1 to {len(labels)}, the number of graph labels")
+    ends = tables.numbers("A").astype(np.int64) - 1
+    if ends.shape[1] != 2:
+        raise tables.broken("A", f"must have two node numbers on each line, got {ends.shape[1]}")
+    if ends.size and (ends.min() < 0 or ends.max() >= len(graph_of)):
+        raise tables.broken("A", f"must have node numbers from 1 to {len(graph_of)}")
+    if (graph_of[ends[:, 0]] != graph_of[ends[:, 1]]).any():
+        raise tables.broken("A", "must not have an edge between two graphs")
+    x = features(tables, "node", len(graph_of))
+    edge_attr = features(tables, "edge", len(ends))
+    ends, origin = simple(ends, len(graph_of))
+
+    nodes = np.bincount(graph_of, minlength=len(labels))
+    edges = np.bincount(graph_of[ends[:, 0]], minlength=len(labels))
+    first_node = np.cumsum(nodes) - nodes
+    local = torch.from_numpy((ends - first_node[graph_of[ends[:, 0]]][:, None]).T.copy())
+    fields: dict[str, list[Any]] = {
+        "edge_index": list(local.split(edges.tolist(), dim=1)),
+        "y": list(torch.from_numpy(np.unique(labels, return_inverse=True)[1]).split(1)),
+    }
+    if x is not None:
+        fields["x"] = list(torch.from_numpy(x).split(nodes.tolist()))
+    else:
+        fields["num_nodes"] = nodes.tolist()
+    if edge_attr is not None:
+        fields["edge_attr"] = list(torch.from_numpy(edge_attr[origin]).split(edges.tolist()))
+    return [data.Data(**{key: column[i] for key, column in fields.items()}) for i in range(len(labels))]
+
+
+def simple(ends: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Edges without self-loops and doubles, both directions, sorted; and the row that each comes from."""
+    rows = np.flatnonzero(ends[:, 0] != ends[:, 1])
+    one, other = ends[rows].T
+    # The given direction comes first, so that it is the one whose row is kept.
+    code, which = np.unique(np.concatenate([one * nodes + other, other * nodes + one]), return_index=True)
+    return np.stack([code // nodes, code % nodes], axis=1), np.concatenate([rows, rows])[which]
+
+
+def features(tables: Tables, what: str, rows: int) -> NDArray[np.float32] | None:
+    """One-hot labels, then attributes, of nodes or edges."""
+    columns = []
+    for kind in ("labels", "attributes"):
+        name = f"{what}_{kind}"
+        if not tables.has(name):
+            continue
+        values = tables.numbers(name)
+        if len(values) != rows:
+            raise tables.broken(name, f"must have a line for each of the {rows} {what}s, got {len(values)}")
+        if kind == "labels":
+            known, which = np.unique(values[:, 0], return_inverse=True)
+            values = np.eye(len(known))[which]
+        columns.append(values.astype(np.float32))
+    return np.concatenate(columns, axis=1) if columns else None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The text files of one set."""
+
+    place: Path
+    name: str
+    texts: dict[str, bytes]
+
+    @staticmethod
+    def open(path: Path) -> Tables:
+        """Read all tables of a zip file or a folder."""
+        try:
+            if path.is_dir():
+                files = {file.name: file.read_bytes() for file in sorted(path.glob("*.txt"))}
+            else:
+                with zipfile.ZipFile(path) as archive:
+                    names = [name for name in archive.namelist() if name.endswith(".txt")]
+                    files = {Path(name).name: archive.read(name) for name in names}
+        except (OSError, zipfile.BadZipFile) as error:
+            raise DataError(f"{path}: must be a TU set, a folder or a zip file, got {error}") from error
+        name = next((file[: -len("_A.txt")] for file in files if file.endswith("_A.txt")), None)
+        if name is None:
+            raise DataError(f"{path}: must have a file NAME_A.txt, got {', '.join(files) or 'no .txt file'}")
+        prefix = f"{name}_"
+        return Tables(path, name, {f[len(prefix) : -4]: text for f, text in files.items() if f.startswith(prefix)})
+
+    def has(self, table: str) -> bool:
+        """Whether the set has this table."""
+        return table in self.texts
+
+    def numbers(self, table: str) -> NDArray[np.float64]:
+        """A table, line by line."""
+        if table not in self.texts:
+            raise DataError(f"{self.place}: must have {self.name}_{table}.txt")
+        try:
+            lines = io.BytesIO(self.texts[table])
+            return np.loadtxt(lines, dtype=np.float64, delimiter=",", comments=None, ndmin=2)
+        except ValueError as error:
+            raise self.broken(table, f"must have numbers only, as many on each line ({error})") from error
+
+    def ints(self, table: str) -> Ints:
+        """A table of one whole number a line."""
+        return self.numbers(table)[:, 0].astype(np.int64)
+
+    def broken(self, table: str, rule: str) -> DataError:
+        """The error for a table."""
+        return DataError(f"{self.place}: {self.name}_{table}.txt {rule}")

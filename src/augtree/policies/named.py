@@ -1,0 +1,28 @@
+"""The free policies: those that need no search, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from augtree.errors import PolicyFileError
+from augtree.policies.codec import load
+from augtree.transforms import AutoAugment, Identity, Policy, RandAugment, TrivialAugment
+
+NAMED: dict[str, Callable[[], Policy]] = {
+    "none": Identity,
+    "randaugment": RandAugment,
+    "trivialaugment": TrivialAugment,
+    "autoaugment-cifar10": lambda: AutoAugment("cifar10"),
+    "autoaugment-svhn": lambda: AutoAugment("svhn"),
+    "autoaugment-imagenet": lambda: AutoAugment("imagenet"),
+}
+
+
+def find(policy: str) -> Policy:
+    """A policy by its name, or from its file."""
+    if policy in NAMED:
+        return NAMED[policy]()
+    if not Path(policy).exists():
+        raise PolicyFileError(policy, "", f"a policy must be a file or one of {', '.join(NAMED)}, got neither")
+    return load(policy)  # type: ignore[no-any-return]

@@ -1,0 +1,33 @@
+"""Samples that the tests share: real pictures that ship with scikit-learn, and small graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from PIL import Image
+
+settings.register_profile("augtree", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("augtree")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def photos() -> torch.Tensor:
+    """Six real RGB pictures, uint8 [6,3,48,48]."""
+    from sklearn.datasets import load_sample_images
+
+    parts = []
+    for picture in load_sample_images().images:
+        image = Image.fromarray(picture)
+        for left in (0, 200, 213):
+            cut = image.crop((left, 0, left + 427, 427)).resize((48, 48), Image.Resampling.BILINEAR)
+            parts.append(np.asarray(cut).transpose(2, 0, 1).copy())
+    return torch.from_numpy(np.stack(parts))
+
+
+@pytest.fixture(scope="session")
+def noise() -> torch.Tensor:
+    """Random pictures, uint8 [64,3,32,32]."""
+    return torch.randint(0, 256, (64, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
