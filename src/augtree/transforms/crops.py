@@ -101,7 +101,7 @@ class ResizedCrop(RandomCrop):
         """The part of each picture."""
         need_all(self, key, shape)
         height, width = self.size if isinstance(self.size, tuple) else (self.size, self.size)
-        return [[Work(kernels.resize, key.rows, self.tables(key, shape, height, width), whole=True)]]
+        return [[Work(kernels.resize, key.rows, self.tables(key, shape, height, width), changes="shape")]]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Normalize(Transform):
         if len(self.mean) not in (1, shape.channels):
             raise InputError(f"Normalize has {len(self.mean)} means for pictures of {shape.channels} channels")
         params = (np.array(self.mean, np.float32), np.array(self.deviation, np.float32))
-        return [[Work(kernels.normalize, key.rows, params, whole=True)]]
+        return [[Work(kernels.normalize, key.rows, params, changes="type")]]
 
 
 def need_all(transform: Transform, key: Key, shape: Shape) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -49,8 +49,8 @@ class Work:
     """int64 or float32, one entry a row."""
     partners: NDArray[np.int64] | None = None
     """For kernels that mix pictures: the row each is mixed with, in the batch as it came."""
-    whole: bool = False
-    """The kernel changes the shape or the type, so it must act on the whole batch at once."""
+    changes: Literal["", "shape", "type"] = ""
+    """What the kernel changes besides values, so that it must act on the whole batch at once."""
 
 
 Plan = list[list[Work]]
@@ -119,8 +119,8 @@ class Pictures:
             params = [next(tensors) for _ in work.params]
             if work.partners is not None:
                 params.insert(0, self.source.index_select(0, next(tensors)))
-            if work.whole:
-                pictures = self.values if self.values.dtype == torch.uint8 else self.result()
+            if work.changes:
+                pictures = self.values if work.changes == "shape" else self.result()
                 self.values = self.source = work.kernel(pictures, *params)
             else:
                 self.act(work.kernel, rows, params)
