@@ -70,5 +70,5 @@ def operate(name: str, picture: Image.Image, value: float, fill: int = 128) -> I
         case "Contrast" | "Color" | "Brightness" | "Sharpness":
             return getattr(ImageEnhance, name)(picture).enhance(value)
         case "GaussianBlur":
-            return picture.filter(ImageFilter.GaussianBlur(value))
+            return picture.filter(ImageFilter.GaussianBlur(float(value)))
     raise ValueError(name)
