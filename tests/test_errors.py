@@ -3,7 +3,16 @@ import math
 import pytest
 
 from augtree import errors
-from augtree.errors import ArgumentError, CheckError, MissingExtraError, PolicyFileError, need, number, shown, whole_number
+from augtree.errors import (
+    ArgumentError,
+    CheckError,
+    MissingExtraError,
+    PolicyFileError,
+    need,
+    number,
+    shown,
+    whole_number,
+)
 
 
 def test_everything_raised_on_purpose_is_an_augtree_error():

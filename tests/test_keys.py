@@ -40,8 +40,8 @@ def test_draws_do_not_depend_on_how_a_batch_is_split():
 def test_draws_depend_on_everything_else():
     base = dict(seed=1, index=[5], role="apply", step=0)
     draws = [Key.of(**base).at(1).uniform(0)[0]]
-    for change in ({"seed": 2}, {"index": [6]}, {"role": "validate"}, {"step": 1}):
-        draws.append(Key.of(**(base | change)).at(1).uniform(0)[0])
+    changes = ({"seed": 2}, {"index": [6]}, {"role": "validate"}, {"step": 1})
+    draws += [Key.of(**(base | change)).at(1).uniform(0)[0] for change in changes]
     draws += [Key.of(**base).at(2).uniform(0)[0], Key.of(**base).at(1).uniform(1)[0], Key.of(**base).uniform(1)[0]]
     assert len(set(draws)) == len(draws)
 
@@ -53,7 +53,13 @@ def test_negative_and_huge_seeds_are_seeds():
 
 def test_uniform_draws_are_uniform_and_unrelated():
     key = Key.of(0, range(40_000))
-    columns = [key.uniform(0), key.uniform(1), key.at(1).uniform(0), key.at(2).uniform(0), Key.of(1, range(40_000)).uniform(0)]
+    columns = [
+        key.uniform(0),
+        key.uniform(1),
+        key.at(1).uniform(0),
+        key.at(2).uniform(0),
+        Key.of(1, range(40_000)).uniform(0),
+    ]
     columns.append(Key.of(0, range(40_000), step=1).uniform(0))
     for draws in columns:
         counts = np.histogram(draws, bins=100, range=(0, 1))[0]

@@ -26,12 +26,17 @@ def shown(value: object, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
+def escaped(key: str) -> str:
+    """A key as a part of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1").encode("ascii", "backslashreplace").decode()
+
+
 class AugtreeError(Exception):
     """The root of the errors that augtree raises on purpose."""
 
 
 class ArgumentError(AugtreeError, ValueError):
-    """An argument breaks its rule."""
+    """An argument breaks its rule; `field` is its place, as a JSON pointer without the first stroke."""
 
     def __init__(self, field: str, rule: str, value: object) -> None:
         super().__init__(field, rule, value)

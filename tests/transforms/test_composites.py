@@ -1,9 +1,9 @@
 import numpy as np
-import pillow_reference as pillow
 import pytest
 import torch
 
 import augtree as at
+import pillow_reference as pillow
 from augtree.errors import ArgumentError
 from augtree.keys import Key
 from augtree.transforms import (

@@ -23,7 +23,9 @@ def test_a_padded_crop_is_a_crop_of_the_padded_picture(noise):
     padded = torch.nn.functional.pad(noise, (4, 4, 4, 4), value=9)
     places = set()
     for picture, around in zip(done, padded, strict=True):
-        found = [(y, x) for y in range(9) for x in range(9) if torch.equal(around[:, y : y + 32, x : x + 32], picture)]
+        found = [
+            (y, x) for y in range(9) for x in range(9) if torch.equal(around[:, y : y + 32, x : x + 32], picture)
+        ]
         assert len(found) == 1
         places.add(found[0])
     assert len(places) > 35

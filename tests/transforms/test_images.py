@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pillow_reference as pillow
 import pytest
 import torch
 from PIL import Image
 
+import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import images
@@ -152,7 +152,7 @@ def test_the_table_in_the_documentation_is_true():
             assert (limit, wide) == ("", "")
             continue
         expected = kind.limit if kind is not Cutout else Cutout(1.0).share
-        assert eval(limit, {}) == pytest.approx(expected), kind  # noqa: S307 - our own table
+        assert eval(limit, {}) == pytest.approx(expected), kind
         assert float(wide or 0) == kind.wide
         assert (sides == "yes") == kind.signed
         assert fill == (str(images.FILL) if issubclass(kind, Geometry | Cutout) else "")

@@ -1,11 +1,11 @@
 """Every kernel against Pillow, to the bit, on random and degenerate pictures of all sizes."""
 
 import numpy as np
-import pillow_reference as pillow
 import pytest
 import torch
 from PIL import Image, ImageFilter, ImageOps
 
+import pillow_reference as pillow
 from augtree.transforms import kernels
 from augtree.transforms.crops import bilinear
 from augtree.transforms.images import ShearX, ShearY, TranslateX, TranslateY, shifted, turned

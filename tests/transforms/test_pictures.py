@@ -3,8 +3,18 @@ import pytest
 import torch
 
 from augtree.errors import ArgumentError, InputError
-from augtree.keys import Key
-from augtree.transforms import Brightness, Chain, Flip, Identity, Invert, Normalize, Rotate, TrivialAugment, kernels, pictures
+from augtree.transforms import (
+    Brightness,
+    Chain,
+    Flip,
+    Identity,
+    Invert,
+    Normalize,
+    Rotate,
+    TrivialAugment,
+    kernels,
+    pictures,
+)
 from augtree.transforms.pictures import Pictures, Work, merged
 
 
@@ -81,7 +91,10 @@ def test_floats_outside_the_unit_interval_are_refused_with_the_remedy():
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (torch.zeros(4, 4, dtype=torch.uint8), r"must be \[B,C,H,W\] or \[C,H,W\], got shape \[4, 4\] \(add the channel"),
+        (
+            torch.zeros(4, 4, dtype=torch.uint8),
+            r"must be \[B,C,H,W\] or \[C,H,W\], got shape \[4, 4\] \(add the channel",
+        ),
         (torch.zeros(1, 2, 3, 4, 4, dtype=torch.uint8), r"got shape \[1, 2, 3, 4, 4\]"),
         (torch.zeros(3, 4, 4, dtype=torch.int64), "must be uint8 or float, got torch.int64"),
         (torch.zeros(3, 0, 4, dtype=torch.uint8), "sides from 1 to 8192"),

@@ -1,8 +1,8 @@
 import numpy as np
-import pillow_reference as pillow
 import pytest
 import torch
 
+import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import ColorDistortion, GaussianBlur, GaussianNoise, Rotation, Sobel, kernels

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from augtree.errors import ArgumentError, PolicyFileError, shown
+from augtree.errors import ArgumentError, PolicyFileError, escaped, shown
 from augtree.files import write_atomically
 from augtree.policies.forest import Forest
 from augtree.policies.tree import Tree
@@ -274,12 +274,6 @@ class Reader:
         try:
             return make(arguments)
         except ArgumentError as error:
-            place = "/".join(escaped(part) for part in error.field.split("/")) if error.field else ""
             what = error.field.rpartition("/")[2]
             problem = f"{what} {error.rule}, got {shown(error.value)}".strip()
-            raise self.fail(f"{pointer}/{place}" if place else pointer, problem) from error
-
-
-def escaped(key: str) -> str:
-    """A key as a part of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1").encode("ascii", "backslashreplace").decode()
+            raise self.fail(f"{pointer}/{error.field}" if error.field else pointer, problem) from error

@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.errors import ArgumentError, InputError, number, shown
+from augtree.errors import ArgumentError, InputError, escaped, number, shown
 from augtree.keys import Key
 from augtree.policies.tree import Tree
 from augtree.transforms.base import Batch, Policy, Stage, batch_size
@@ -48,8 +49,8 @@ class Forest(Policy):
             if not isinstance(name, str) or not name:
                 raise ArgumentError("groups", "must have names", name)
             if not isinstance(tree, Tree):
-                raise ArgumentError(f"groups/{name}", "must have a tree", tree)
-            members[name] = Member(tree, number(f"groups/{name}/weight", weight, 0, 1))
+                raise ArgumentError(f"groups/{escaped(name)}", "must have a tree", tree)
+            members[name] = Member(tree, number(f"groups/{escaped(name)}/weight", weight, 0, 1))
         total = sum(member.weight for member in members.values())
         if abs(total - 1) > SUM_TOLERANCE:
             raise ArgumentError("groups", "must have weights that sum to 1", total)
@@ -71,7 +72,7 @@ class Forest(Policy):
         self,
         batch: Batch,
         *,
-        groups: Sequence[Hashable] | None = None,
+        groups: Sequence[Hashable] | Tensor | NDArray[Any] | None = None,
         seed: int | None = None,
         index: int | Sequence[int] | Tensor | None = None,
         step: int = 0,
@@ -79,7 +80,7 @@ class Forest(Policy):
         """Augment a batch, each sample by its group's tree; without groups, by a tree drawn by weight."""
         if groups is None:
             return super().__call__(batch, seed=seed, index=index, step=step)
-        names = [groups] if isinstance(groups, str) else [str(name) for name in groups]
+        names = [groups] if isinstance(groups, str) else [str(name) for name in listed(groups)]
         for name in names:
             if name not in self.groups:
                 raise InputError(f"a group must be one of {', '.join(self.groups)}, got {shown(name)}")
@@ -129,6 +130,11 @@ class Forest(Policy):
         return f"Forest({ {name: tuple(member) for name, member in self.groups.items()} })"
 
     __str__ = __repr__
+
+
+def listed(groups: Any) -> list[Any]:
+    """Groups from a list, an array or a tensor."""
+    return list(groups.tolist() if hasattr(groups, "tolist") else groups)
 
 
 CHOICE = 66

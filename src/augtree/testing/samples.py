@@ -37,7 +37,7 @@ class Samples(Protocol):
     def label_change(self, after: Any) -> str: ...
     def invalid(self, after: Any) -> str: ...
     def effect(self, after: Any) -> float: ...
-    def change(self, after: Any) -> Tensor: ...
+    def changes(self, after: Any) -> tuple[Tensor, ...]: ...
 
 
 def samples_of(sample: Any) -> Samples:
@@ -125,8 +125,13 @@ class PictureSamples:
     def effect(self, after: Tensor) -> float:
         return float((after.float() - self.batch.float()).abs().mean() / 255)
 
-    def change(self, after: Tensor) -> Tensor:
-        return (after[0].float() - self.batch[0].float()).flatten()
+    def changes(self, after: Tensor) -> tuple[Tensor, ...]:
+        """The first picture's change, as it is and smoothed: fine texture hides which way things moved."""
+        change = after[0].float() - self.batch[0].float()
+        smooth = torch.nn.functional.avg_pool2d(change, max(1, min(change.shape[1:]) // 6), 1)
+        top, left = smooth.shape[1] // 8, smooth.shape[2] // 8
+        inside = smooth[:, top : smooth.shape[1] - top, left : smooth.shape[2] - left]
+        return change.flatten(), inside.flatten()
 
 
 class GraphSamples:
@@ -236,7 +241,7 @@ class GraphSamples:
             self.graphs
         )
 
-    def change(self, after: Any) -> Tensor:  # noqa: ARG002
+    def changes(self, after: Any) -> tuple[Tensor, ...]:  # noqa: ARG002
         raise InputError("no graph transform has two sides")
 
 

@@ -270,9 +270,9 @@ def two_sided(transform: Transform, samples: Samples) -> None:
     """Both sides of "no effect" occur, if it is declared signed: some changes are opposite to others."""
     if transform.signed:
         weak = transform.at(samples.magnitudes[0])
-        changes = [samples.change(weak(samples.batch, seed=SEED + i)) for i in range(16)]
-        cosines = [float(torch.cosine_similarity(a, b, dim=0)) for a, b in combinations(changes, 2)]
-        if min(cosines) > -0.1:
+        views = zip(*(samples.changes(weak(samples.batch, seed=SEED + i)) for i in range(16)), strict=True)
+        pairs = (pair for view in views for pair in combinations(view, 2))
+        if min(float(torch.cosine_similarity(one, other, dim=0)) for one, other in pairs) > -0.1:
             raise Broken("declared signed, but all changes point the same way")
 
 

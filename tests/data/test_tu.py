@@ -1,0 +1,81 @@
+import zipfile
+
+import pytest
+import torch
+
+from augtree.data.tu import read_tu
+from augtree.errors import DataError
+
+FILES = {
+    # Two graphs: a triangle with a self-loop and a doubled edge, and an edge listed in one direction only.
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n1, 3\n3, 1\n1, 1\n1, 2\n4, 5\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n",
+    "graph_labels": "7\n-1\n",
+    "node_labels": "0\n2\n2\n0\n5\n",
+    "node_attributes": "0.5, 1\n1.5, 2\n2.5, 3\n3.5, 4\n4.5, 5\n",
+    "edge_labels": "1\n1\n3\n3\n1\n1\n3\n1\n3\n",
+}
+
+
+def write(folder, changes=None, packed=False):
+    files = {**FILES, **(changes or {})}
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        if text is not None:
+            (folder / f"TINY_{name}.txt").write_text(text)
+    if packed:
+        with zipfile.ZipFile(folder / "TINY.zip", "w") as archive:
+            for file in folder.glob("*.txt"):
+                archive.write(file, f"TINY/{file.name}")
+        return folder / "TINY.zip"
+    return folder
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_tiny_set_by_hand(tmp_path, packed):
+    first, second = read_tu(write(tmp_path / "tiny", packed=packed))
+    assert first.edge_index.tolist() == [[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]]
+    assert first.edge_attr.tolist() == [[1, 0], [1, 0], [1, 0], [0, 1], [1, 0], [0, 1]]
+    assert first.x.tolist() == [[1, 0, 0, 0.5, 1], [0, 1, 0, 1.5, 2], [0, 1, 0, 2.5, 3]]
+    assert second.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert second.edge_attr.tolist() == [[0, 1], [0, 1]]
+    assert (first.y.tolist(), second.y.tolist()) == ([1], [0])
+    assert first.x.dtype == torch.float32
+
+
+def test_a_set_without_features(tmp_path):
+    first, second = read_tu(
+        write(tmp_path / "tiny", {"node_labels": None, "node_attributes": None, "edge_labels": None})
+    )
+    assert "x" not in first
+    assert "edge_attr" not in first
+    assert (first.num_nodes, second.num_nodes) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"A": "1, 9\n"}, "TINY_A.txt must have node numbers from 1 to 5"),
+        ({"A": "1, 4\n"}, "TINY_A.txt must not have an edge between two graphs"),
+        ({"A": "1, x\n"}, "TINY_A.txt must have numbers only"),
+        ({"A": "1, 2, 3\n"}, "TINY_A.txt must have two node numbers on each line, got 3"),
+        ({"graph_indicator": "1\n2\n1\n2\n2\n"}, "TINY_graph_indicator.txt must rise from 1 to 2"),
+        ({"graph_indicator": "1\n1\n1\n2\n3\n"}, "TINY_graph_indicator.txt must rise from 1 to 2"),
+        ({"node_labels": "1\n"}, "TINY_node_labels.txt must have a line for each of the 5 nodes, got 1"),
+        ({"edge_labels": "1\n"}, "TINY_edge_labels.txt must have a line for each of the 9 edges, got 1"),
+        ({"graph_labels": None}, "must have TINY_graph_labels.txt"),
+    ],
+)
+def test_broken_sets_are_named(tmp_path, changes, message):
+    with pytest.raises(DataError, match=message):
+        read_tu(write(tmp_path / "tiny", changes))
+
+
+def test_what_is_no_set_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"must have a file NAME_A\.txt, got no \.txt file"):
+        read_tu(tmp_path)
+    with pytest.raises(DataError, match="must be a TU set, a folder or a zip file"):
+        read_tu(tmp_path / "missing.zip")
+    (tmp_path / "bad.zip").write_bytes(b"PK nothing")
+    with pytest.raises(DataError, match="must be a TU set"):
+        read_tu(tmp_path / "bad.zip")

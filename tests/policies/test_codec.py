@@ -1,0 +1,209 @@
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import augtree as at
+from augtree.errors import ArgumentError, PolicyFileError
+from augtree.policies import codec
+from augtree.transforms import BUILT_IN, Chain, Rotate, Transform, images
+from augtree.transforms.graphs import GraphTransform
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+DIFFERENT = {
+    "magnitude": 0.4,
+    "fill": 7,
+    "share": 0.25,
+    "n": 3,
+    "m": 17,
+    "policy": "svhn",
+    "p": 0.3,
+    "pad": 2,
+    "scale": (0.2, 0.7),
+    "ratio": (0.5, 1.5),
+    "size": (20, 30),
+    "mean": (0.1, 0.2, 0.3),
+    "deviation": (0.4, 0.5, 0.6),
+    "strength": 0.5,
+    "jitter_p": 0.7,
+    "grey_p": 0.1,
+    "sigma": (0.05, 0.5),
+    "length": 9,
+    "steps": ((Rotate(0.2, fill=3), 0.5), (images.Color(0.8), 1.0)),
+}
+"""For every argument of every transform a value that is not its default."""
+
+
+def one_of_each():
+    """Every built-in transform with every argument away from its default."""
+    for kind in BUILT_IN.values():
+        yield kind(**{field.name: DIFFERENT[field.name] for field in fields(kind)})
+
+
+def full_tree():
+    """A tree that holds every built-in that can stand in a tree (image side)."""
+    tree = at.Tree()
+    usable = [t for t in one_of_each() if t.domain == "image" and not t.whole]
+    for index, transform in enumerate(usable, start=1):
+        tree = tree.with_node(index, transform, p=0.25 if index % 2 == 0 else None)
+    return tree
+
+
+def graph_tree():
+    tree = at.Tree()
+    for index, transform in enumerate((t for t in one_of_each() if t.domain == "graph"), start=1):
+        tree = tree.with_node(index, transform, p=0.6 if index == 2 else None)
+    return tree
+
+
+@pytest.mark.parametrize("transform", list(one_of_each()), ids=lambda t: t.name)
+def test_every_argument_of_every_transform_round_trips(transform, tmp_path):
+    for field in fields(transform):
+        assert getattr(transform, field.name) != field.default
+    codec.save(transform, tmp_path / "t.json")
+    again = at.load(tmp_path / "t.json")
+    assert again == transform
+    assert type(again) is type(transform)
+    assert repr(again) == repr(transform)
+
+
+@pytest.mark.parametrize("make", [full_tree, graph_tree, at.Tree], ids=["images", "graphs", "empty"])
+def test_trees_round_trip(make, tmp_path):
+    tree = make()
+    tree.save(tmp_path / "tree.json")
+    assert at.load(tmp_path / "tree.json") == tree
+
+
+def test_forests_round_trip(tmp_path):
+    forest = at.Forest({"pho/to~": (full_tree(), 0.1), "Skizze ü": (at.Tree(), 0.9)})
+    forest.save(tmp_path / "forest.json")
+    again = at.load(tmp_path / "forest.json")
+    assert again == forest
+    assert list(again.groups) == ["pho/to~", "Skizze ü"]
+
+
+def test_probabilities_round_trip_to_the_last_bit(tmp_path):
+    tree = at.Tree().with_node(1, Rotate(1 / 3), p=0.1 + 0.2)
+    tree.save(tmp_path / "t.json")
+    assert at.load(tmp_path / "t.json")[1].p == 0.1 + 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("tree-images", full_tree),
+        ("tree-graphs", graph_tree),
+        ("tree-empty", at.Tree),
+        ("forest", lambda: at.Forest({"a": (full_tree(), 0.25), "b": (at.Tree(), 0.75)})),
+        ("chain", lambda: Chain([t for t in one_of_each() if t.domain == "image" and not t.whole])),
+    ],
+)
+def test_files_of_version_1_are_read_and_written_as_ever(name, make):
+    """Golden files: never rewritten; a new version reads them all the same."""
+    text = (GOLDEN / f"{name}.json").read_text()
+    assert at.load(GOLDEN / f"{name}.json") == make()
+    assert codec.to_json(make()) == text
+
+
+def test_a_file_is_readable_by_a_person(tmp_path):
+    tree = at.Tree().with_node(1, Rotate(0.6), p=0.7).with_node(2, images.Color(0.4), p=0.3)
+    tree.save(tmp_path / "tree.json")
+    assert (tmp_path / "tree.json").read_text() == (
+        "{\n"
+        '  "augtree": 1,\n'
+        '  "kind": "tree",\n'
+        '  "nodes": {\n'
+        '    "1": {"transform": {"name": "Rotate", "magnitude": 0.6, "fill": 128}, "p": 0.7},\n'
+        '    "2": {"transform": {"name": "Color", "magnitude": 0.4}, "p": 0.3}\n'
+        "  }\n"
+        "}\n"
+    )
+
+
+def fog(picture):
+    return picture
+
+
+class Mist(Transform):
+    """A user's own class with no file form of its own."""
+
+
+def test_a_users_function_comes_back_through_load(tmp_path):
+    mine = at.wrap(fog, name="Fog", magnitude=0.4)
+    at.Tree().with_node(1, mine.at(0.8), p=0.5).save(tmp_path / "t.json")
+    assert at.load(tmp_path / "t.json", transforms=[mine])[1].transform == mine.at(0.8)
+    with pytest.raises(
+        PolicyFileError, match=r"'Fog' is no built-in transform \(give yours to load\(path, transforms="
+    ):
+        at.load(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer", "message"),
+    [
+        (at.wrap(fog, name="Fog"), "/nodes/1/transform/magnitude", "magnitude must be given in the file"),
+        (at.wrap(fog, name="Fog", magnitude=1, takes="hwc"), "/nodes/1/transform/takes", "takes must be 'hwc'"),
+    ],
+)
+def test_a_users_function_must_be_the_one_meant(tmp_path, given, pointer, message):
+    at.Tree().with_node(1, at.wrap(fog, name="Fog", magnitude=0.4)).save(tmp_path / "t.json")
+    with pytest.raises(PolicyFileError, match=message) as caught:
+        at.load(tmp_path / "t.json", transforms=[given])
+    assert caught.value.pointer == pointer
+
+
+def test_only_transforms_of_ones_own_can_be_given(tmp_path):
+    at.Tree().save(tmp_path / "t.json")
+    for wrong in (fog, Rotate(0.6), 3):
+        with pytest.raises(ArgumentError, match="transforms must be wrapped functions"):
+            at.load(tmp_path / "t.json", transforms=[wrong])
+    with pytest.raises(ArgumentError, match="must not have the name of a built-in transform, got 'Rotate'"):
+        at.load(tmp_path / "t.json", transforms=[type("Rotate", (Transform,), {})])
+    assert at.load(tmp_path / "t.json", transforms=[Mist]) == at.Tree()
+
+
+def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "tree.json"
+    at.Tree().save(path)
+    before = path.read_text()
+
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fails)
+    with pytest.raises(ArgumentError, match=r"path must be a file that can be written \(No space left on device\)"):
+        full_tree().save(path)
+    assert path.read_text() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["tree.json"]
+
+
+def test_a_policy_that_cannot_be_written_leaves_no_file(tmp_path):
+    class Odd(Transform):
+        def arguments(self):
+            return {"value": object()}
+
+    with pytest.raises(TypeError):
+        codec.save(Odd(), tmp_path / "t.json")
+    with pytest.raises(ArgumentError, match="policy must be a tree, a forest or a transform"):
+        codec.save(3, tmp_path / "t.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["missing/tree.json", "."])
+def test_places_that_cannot_be_written_are_named(tmp_path, place):
+    with pytest.raises(ArgumentError, match="path must be a file that can be written"):
+        at.Tree().save(tmp_path / place)
+
+
+def test_a_byte_order_mark_is_no_harm(tmp_path):
+    at.Tree().save(tmp_path / "t.json")
+    (tmp_path / "bom.json").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "t.json").read_bytes())
+    assert at.load(tmp_path / "bom.json") == at.Tree()
+
+
+def test_every_graph_and_image_transform_has_a_different_value_to_try():
+    kinds = {cls for cls in BUILT_IN.values() if issubclass(cls, images.Operation | GraphTransform)}
+    assert len(kinds) == 20
+    json.dumps({key: value for key, value in DIFFERENT.items() if key != "steps"})

@@ -1,0 +1,232 @@
+import itertools
+import pickle
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+
+import augtree as at
+from augtree.errors import ArgumentError, InputError
+from augtree.keys import Key
+from augtree.report.sheet import taken_paths
+from augtree.transforms import Chain, DropNodes, Identity, Invert, MaskNodes, Normalize, Rotate, SamplePairing
+
+SPACE = at.spaces.images()
+NAMES = [candidate for candidate in SPACE if candidate.magnitude == 0.6]
+
+
+@st.composite
+def trees(draw, depth=4):
+    """Trees of all forms: any p, lone left and right children, the same candidate twice."""
+    nodes = {}
+    frontier = [1]
+    while frontier:
+        index = frontier.pop()
+        if draw(st.booleans()) or index == 1:
+            sibling = nodes.get(index ^ 1) if index > 1 else None
+            p = round(1 - sibling[1], 12) if sibling else draw(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.9, 1.0]))
+            nodes[index] = (draw(st.sampled_from(NAMES[:4])), p)
+            if index.bit_length() < depth:
+                frontier += [2 * index, 2 * index + 1]
+    return at.Tree(nodes)
+
+
+def by_brute_force(tree):
+    """The distribution over paths from the definition alone: every outcome of every coin."""
+    found = Counter()
+    coins = sorted(tree.nodes)
+    for outcome in itertools.product((True, False), repeat=len(coins) + 1):
+        skip_root, toss = outcome[0], dict(zip(coins, outcome[1:], strict=True))
+        probability, path, index = 1.0, (), 1
+        if tree.nodes:
+            p = tree.nodes[1].p
+            probability *= 1 - p if skip_root else p
+            path = () if skip_root else (tree.nodes[1].transform,)
+        for coin in coins:
+            left = tree.nodes.get(2 * coin)
+            right = tree.nodes.get(2 * coin + 1)
+            p_left = left.p if left else 1 - right.p if right else 0.5
+            probability *= p_left if toss[coin] else 1 - p_left
+        while index in tree.nodes:
+            index = 2 * index + (0 if toss[index] else 1)
+            if index in tree.nodes:
+                path += (tree.nodes[index].transform,)
+        found[path] += probability
+    if not tree.nodes:
+        return {(): 1.0}
+    return {path: p for path, p in found.items() if p > 1e-15}
+
+
+@given(trees(depth=3))
+def test_paths_are_what_the_definition_says(tree):
+    paths = {path: p for p, path in tree.paths()}
+    assert len(paths) == len(tree.paths())
+    assert sum(paths.values()) == pytest.approx(1)
+    expected = by_brute_force(tree)
+    assert set(paths) == set(expected)
+    for path, p in expected.items():
+        assert paths[path] == pytest.approx(p)
+
+
+@given(trees(), st.integers(0, 2**32))
+def test_samples_agree_with_paths(tree, seed):
+    count = 4000
+    taken = Counter(tuple(path) for path in taken_paths(tree, Key.of(seed, range(count))))
+    expected = Counter()
+    for p, path in tree.paths():
+        expected[tuple(map(str, path))] += p
+    assert set(taken) <= set(expected)
+    for path, p in expected.items():
+        assert abs(taken[path] / count - p) < 5 * (p * (1 - p) / count) ** 0.5 + 1e-9
+
+
+def test_a_path_is_the_composition_of_its_transforms(noise):
+    """With every p at 0 or 1 there is one path; at node i the transform draws with the key of node i."""
+    tree = (
+        at.Tree().with_node(1, Rotate(0.6)).with_node(3, Invert(0.6), p=1.0).with_node(6, SPACE["Color", 0.4], p=1.0)
+    )
+    assert tree.paths() == [(1.0, (Rotate(0.6), Invert(0.6), SPACE["Color", 0.4]))]
+    from augtree.transforms.base import apply_to_pictures
+
+    key, step = Key.of(9, range(len(noise))), noise
+    for index in (1, 3, 6):
+        step = apply_to_pictures(tree[index].transform, step, key.at(index))
+    assert torch.equal(tree(noise, seed=9), step)
+
+
+def test_skipping_the_root_still_goes_on_to_the_children():
+    tree = at.Tree().with_node(1, SPACE["Rotate", 0.2], p=0.0).with_node(2, Invert(0.6), p=1.0)
+    black = torch.zeros(5, 1, 2, 2, dtype=torch.uint8)
+    assert int(tree(black, seed=0).min()) == 255
+    assert tree.paths() == [(1.0, (Invert(0.6),))]
+
+
+def test_a_missing_child_ends_the_path():
+    tree = at.Tree().with_node(1, Rotate(0.6)).with_node(2, Invert(0.6), p=0.3)
+    assert [p for p, _ in tree.paths()] == pytest.approx([0.3, 0.7])
+    right = at.Tree().with_node(1, Rotate(0.6)).with_node(3, Invert(0.6), p=0.3)
+    assert {len(path): p for p, path in right.paths()} == pytest.approx({2: 0.3, 1: 0.7})
+
+
+def test_identity_is_the_same_as_nothing(noise):
+    tree = at.Tree().with_node(1, Rotate(0.6), p=0.5)
+    assert tree.with_node(2, Identity(), p=0.4) == tree
+    assert at.Tree().with_node(1, Identity()) == at.Tree()
+    assert torch.equal(at.Tree()(noise, seed=0), noise)
+    assert at.Tree().paths() == [(1.0, ())]
+    assert tree.with_node(1, Identity()) == at.Tree()
+    assert bool(at.Tree())
+
+
+def test_a_sibling_gets_what_is_left():
+    tree = at.Tree().with_node(1, Rotate(0.6)).with_node(2, Invert(0.6), p=0.9).with_node(3, SPACE["Color", 0.4])
+    assert tree[3].p == 0.1
+    assert at.Tree().with_node(1, Rotate(0.6))[1].p == 1.0
+
+
+def test_candidates_at_one_node_share_their_routes(noise):
+    """Replace one candidate and the others do what they did: common random numbers."""
+    one = at.Tree().with_node(1, SPACE["Rotate", 0.6], p=0.5).with_node(2, Invert(0.6), p=0.5)
+    other = one.with_node(1, SPACE["Brightness", 0.6], p=0.5)
+    key = Key.of(0, range(len(noise)))
+    swap = [["Brightness(0.6)" if name == "Rotate(0.6)" else name for name in path] for path in taken_paths(one, key)]
+    assert taken_paths(other, key) == swap
+
+
+def test_a_tree_is_a_frozen_value():
+    tree = at.Tree().with_node(1, Rotate(0.6), p=0.7)
+    grown = tree.with_node(2, Invert(0.6), p=0.5)
+    assert len(tree) == 1
+    assert len(grown) == 2
+    assert grown.without_node(2) == tree
+    assert hash(at.Tree().with_node(1, Rotate(0.6), p=0.7)) == hash(tree)
+    with pytest.raises(AttributeError):
+        tree.nodes = {}
+    with pytest.raises(TypeError):
+        tree.nodes[1] = None
+    assert pickle.loads(pickle.dumps(grown)) == grown
+    assert eval(repr(grown), {"Tree": at.Tree, **vars(at.transforms)}) == grown
+
+
+def test_without_node_takes_all_below():
+    tree = at.Tree({i: (Rotate(0.6), 0.5) for i in range(1, 8)})
+    assert sorted(tree.without_node(3).nodes) == [1, 2, 4, 5]
+    assert tree.depth == 3
+    assert at.Tree().depth == 0
+
+
+def test_trees_can_stand_in_trees_and_chains(noise):
+    inner = at.Tree().with_node(1, Invert(0.6), p=1.0)
+    outer = at.Tree().with_node(1, inner, p=1.0).with_node(2, Chain([inner, inner]), p=1.0)
+    assert torch.equal(outer(noise, seed=0), 255 - noise)
+    assert outer.domain == "image"
+    assert not outer.random
+    assert at.Tree().with_node(1, SamplePairing(0.6)).mixes
+
+
+def test_trees_of_graph_transforms():
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    graphs = [Data(x=torch.ones(4, 2), edge_index=edge_index, y=torch.tensor([i % 2])) for i in range(200)]
+    tree = at.Tree().with_node(1, DropNodes(0.5), p=0.5).with_node(2, MaskNodes(0.5), p=0.5)
+    out = tree(Batch.from_data_list(graphs), seed=0).to_data_list()
+    kinds = Counter((g.num_nodes, bool((g.x == 0).any())) for g in out)
+    assert set(kinds) == {(2, True), (2, False), (4, True), (4, False)}
+    assert min(kinds.values()) > 30
+    assert tree(graphs[7], seed=0, index=7).num_nodes == out[7].num_nodes
+    assert [int(g.y) for g in out] == [i % 2 for i in range(200)]
+
+
+def test_a_module_augments_while_training_only(noise):
+    module = at.Tree().with_node(1, Invert(0.6)).module()
+    assert torch.equal(module(noise), 255 - noise)
+    assert torch.equal(module.eval()(noise), noise)
+    assert "Invert(0.6)" in repr(module)
+    assert pickle.loads(pickle.dumps(module)).policy == module.policy
+
+
+def test_a_tree_stands_in_a_data_loader(noise):
+    tree = at.Tree().with_node(1, Rotate(0.6), p=0.5)
+
+    class Pictures(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(noise)
+
+        def __getitem__(self, i):
+            return tree(noise[i], seed=5, index=i)
+
+    for workers in (0, 2):
+        loader = torch.utils.data.DataLoader(Pictures(), batch_size=16, num_workers=workers)
+        assert torch.equal(torch.cat(list(loader)), tree(noise, seed=5))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: at.Tree().with_node(0, Rotate(0.6)), "index must be a whole number from 1 to 1023, got 0"),
+        (lambda: at.Tree().with_node(1024, Rotate(0.6)), "index must be a whole number from 1 to 1023"),
+        (lambda: at.Tree().with_node(1, Rotate(0.6), p=1.4), r"nodes/1/p must be a number in \[0, 1\], got 1.4"),
+        (lambda: at.Tree().with_node(2, Rotate(0.6)), "nodes/2 must have a parent 1"),
+        (lambda: at.Tree().with_node(1, "Rotate"), "nodes/1/transform must be a transform, got 'Rotate'"),
+        (lambda: at.Tree().with_node(1, Normalize()), "nodes/1/transform must not change shape or type"),
+        (
+            lambda: at.Tree().with_node(1, Rotate(0.6)).with_node(2, DropNodes(0.2)),
+            "nodes/2/transform must work on images as the other nodes do",
+        ),
+        (
+            lambda: at.Tree({1: (Rotate(0.6), 1), 2: (Rotate(0.6), 0.5), 3: (Rotate(0.6), 0.4)}),
+            "nodes/2/p must sum to 1 with its sibling's, which is 0.4, got 0.5",
+        ),
+        (lambda: at.Tree({1: (Identity(), 1), 2: (Rotate(0.6), 0.5)}), "nodes/2 must not stand under Identity"),
+    ],
+)
+def test_what_is_no_tree_is_refused(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_a_tree_of_pictures_refuses_graphs():
+    with pytest.raises(InputError, match="Rotate works on pictures, got graphs"):
+        at.Tree().with_node(1, Rotate(0.6))(Data(x=torch.ones(2, 1)))

@@ -1,0 +1,204 @@
+"""Taking nodes and edges out of PyG batches keeps every field aligned."""
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.loader import DataLoader
+
+from augtree.errors import InputError, TransformError
+from augtree.transforms import DropNodes, MaskNodes, PermuteEdges, Subgraph
+from augtree.transforms.graph_batch import Graphs
+
+
+def ring(count, **fields):
+    """A ring of nodes whose x, pos and names tell which node it is, and edges that tell their ends."""
+    nodes = torch.arange(count)
+    one = torch.stack([nodes, (nodes + 1) % count])
+    edge_index = torch.cat([one, one.flip(0)], dim=1) if count > 2 else torch.empty(2, 0, dtype=torch.long)
+    data = Data(x=nodes.float().view(-1, 1), edge_index=edge_index, y=torch.tensor([count % 2]), **fields)
+    data.edge_attr = edge_index.t().float().clone()
+    return data
+
+
+def kept(batch, keep):
+    """The batch on the nodes for which `keep` holds."""
+    graphs = Graphs.of(batch)
+    mask = torch.tensor([keep(int(g), int(n)) for g, n in zip(graphs.graph, graphs.local, strict=True)])
+    counts = torch.bincount(graphs.graph[mask], minlength=len(graphs.nodes))
+    return graphs.keep_nodes(mask, counts)
+
+
+def test_nodes_go_with_their_edges_and_fields():
+    batch = Batch.from_data_list([ring(5), ring(4), ring(1)])
+    out = kept(batch, lambda _, node: node != 1)
+    first, second, third = out.to_data_list()
+    assert first.x.view(-1).tolist() == [0, 2, 3, 4]
+    assert first.edge_index.tolist() == [[1, 2, 3, 2, 3, 0], [2, 3, 0, 1, 2, 3]]
+    # The attributes still tell the old ends.
+    assert first.edge_attr.tolist() == [[2, 3], [3, 4], [4, 0], [3, 2], [4, 3], [0, 4]]
+    assert second.x.view(-1).tolist() == [0, 2, 3]
+    assert third.x.view(-1).tolist() == [0]
+    assert out.batch.tolist() == [0, 0, 0, 0, 1, 1, 1, 2]
+    assert out.ptr.tolist() == [0, 4, 7, 8]
+    assert out.y.tolist() == [1, 0, 1]
+    assert out.num_nodes == 8
+    assert out.validate()
+
+
+def test_the_batch_that_was_there_stays():
+    batch = Batch.from_data_list([ring(5), ring(4)])
+    before = batch.clone()
+    kept(batch, lambda _, node: node < 2)
+    assert all(torch.equal(batch[key], before[key]) for key in batch.keys())
+    assert [g.num_nodes for g in batch.to_data_list()] == [5, 4]
+
+
+def test_fields_of_any_name_stay_aligned():
+    def graph(count):
+        nodes = torch.arange(count)
+        return ring(
+            count,
+            pos=nodes.view(-1, 1).repeat(1, 3).double(),
+            plddt=nodes.float(),
+            mask=nodes % 2 == 0,
+            weight=torch.arange(2 * count),
+            names=[f"n{i}" for i in range(count)],
+            smiles="C" * count,
+            degree=float(count),
+            extra={"charge": nodes, "size": torch.tensor([count])},
+        )
+
+    out = kept(Batch.from_data_list([graph(5), graph(6)]), lambda _, node: node not in (0, 2))
+    first, second = out.to_data_list()
+    assert first.pos[:, 0].tolist() == [1, 3, 4]
+    assert first.plddt.tolist() == [1, 3, 4]
+    assert first.mask.tolist() == [False, False, True]
+    assert first.weight.tolist() == [3, 8]  # edges 3-4 and 4-3
+    assert first.names == ["n1", "n3", "n4"]
+    assert (first.smiles, float(first.degree)) == ("CCCCC", 5.0)
+    assert first.extra["charge"].tolist() == [1, 3, 4]
+    assert first.extra["size"].tolist() == [5]
+    assert second.names == ["n1", "n3", "n4", "n5"]
+    assert second.extra["charge"].tolist() == [1, 3, 4, 5]
+
+
+def test_labels_of_one_node_graphs_are_no_node_field():
+    batch = Batch.from_data_list([ring(1), ring(1), ring(1)])
+    for transform in (DropNodes(0.9), Subgraph(0.9), PermuteEdges(0.9), MaskNodes(0.9)):
+        out = transform(batch, seed=0)
+        assert out.y.tolist() == [1, 1, 1]
+        assert [g.num_nodes for g in out.to_data_list()] == [1, 1, 1]
+
+
+def test_a_label_is_never_cut():
+    graphs = [ring(4) for _ in range(3)]
+    for graph in graphs:
+        graph.y = torch.tensor([1, 0, 0, 1])  # four labels of the graph, or one of each of the four nodes?
+    with pytest.raises(TransformError, match=r"y has as many entries as each graph has nodes \(4\).*\[1, n\]"):
+        DropNodes(0.5)(Batch.from_data_list(graphs), seed=0)
+    for graph in graphs:
+        graph.y = graph.y.view(1, 4)
+    assert DropNodes(0.5)(Batch.from_data_list(graphs), seed=0).y.tolist() == [[1, 0, 0, 1]] * 3
+
+
+def test_labels_of_nodes_follow_their_nodes_where_slices_tell():
+    graphs = [ring(count) for count in (4, 6)]
+    for graph in graphs:
+        graph.y = torch.arange(graph.num_nodes)
+    out = kept(Batch.from_data_list(graphs), lambda _, node: node != 1)
+    assert out.y.tolist() == [0, 2, 3, 0, 2, 3, 4, 5]
+
+
+def test_edge_fields_are_told_from_node_fields_where_sizes_agree():
+    """A directed ring has as many edges as nodes."""
+    nodes = torch.arange(5)
+    data = Data(x=nodes.float().view(-1, 1), edge_index=torch.stack([nodes, (nodes + 1) % 5]))
+    data.edge_weight, data.charge = nodes * 10, nodes * 100
+    out = kept(Batch.from_data_list([data, data]), lambda _, node: node != 0)
+    assert out.edge_weight.tolist() == [10, 20, 30] * 2
+    assert out.charge.tolist() == [100, 200, 300, 400] * 2
+
+
+def test_fields_of_node_numbers_are_renumbered():
+    def graph(count):
+        data = ring(count)
+        data.face = torch.tensor([[0, 1], [1, 2], [2, 3]])
+        data.root_index = torch.tensor([3])
+        return data
+
+    out = kept(Batch.from_data_list([graph(5), graph(6)]), lambda _, node: node != 0)
+    first, second = out.to_data_list()
+    assert first.face.tolist() == [[0], [1], [2]]
+    assert second.face.tolist() == [[0], [1], [2]]
+    assert (first.root_index.tolist(), second.root_index.tolist()) == ([2], [2])
+    assert out.root_index.tolist() == [2, 6]
+
+
+def test_node_numbers_that_cannot_be_kept_valid_are_refused():
+    graphs = [ring(5), ring(6)]
+    for graph in graphs:
+        graph.parent_index = torch.zeros(graph.num_nodes, dtype=torch.long)
+    batch = Batch.from_data_list(graphs)
+    with pytest.raises(TransformError, match="'parent_index' holds a node number for every node"):
+        DropNodes(0.5)(batch, seed=0)
+    assert PermuteEdges(0.5)(batch, seed=0).parent_index.tolist() == batch.parent_index.tolist()
+
+
+def test_fields_with_increments_of_their_own_are_refused():
+    class Pairs(Data):
+        def __inc__(self, key, value, *args, **kwargs):
+            return 7 if key == "ring_id" else super().__inc__(key, value, *args, **kwargs)
+
+    graphs = [Pairs(**ring(4).to_dict(), ring_id=torch.tensor([0, 3])) for _ in range(2)]
+    with pytest.raises(TransformError, match="'ring_id' is incremented by something other than the number of nodes"):
+        DropNodes(0.5)(Batch.from_data_list(graphs), seed=0)
+
+
+def test_subclasses_stay_what_they_are():
+    class Molecule(Data):
+        pass
+
+    graphs = [Molecule(**ring(5).to_dict()) for _ in range(3)]
+    out = DropNodes(0.4)(Batch.from_data_list(graphs), seed=0)
+    assert all(type(graph) is Molecule for graph in out.to_data_list())
+    assert type(DropNodes(0.4)(graphs[0], seed=0)) is Molecule
+
+
+def test_graphs_without_features_keep_their_number_of_nodes():
+    graphs = [Data(edge_index=ring(n).edge_index, num_nodes=n) for n in (4, 6)]
+    out = kept(Batch.from_data_list(graphs), lambda _, node: node != 1)
+    assert out.num_nodes == 8
+    assert [g.num_nodes for g in out.to_data_list()] == [3, 5]
+    assert DropNodes(0.5)(out, seed=0).num_nodes == sum(
+        g.num_nodes for g in DropNodes(0.5)(out, seed=0).to_data_list()
+    )
+
+
+def test_follow_batch_vectors_follow():
+    batch = Batch.from_data_list([ring(5), ring(4)], follow_batch=["edge_attr", "y"])
+    out = kept(batch, lambda _, node: node != 1)
+    assert out.edge_attr_batch.tolist() == [0] * 6 + [1] * 4
+    assert out.edge_attr_ptr.tolist() == [0, 6, 10]
+    assert out.y_batch.tolist() == [0, 1]
+
+
+def test_batches_from_a_loader_can_be_transformed_again_and_again():
+    for batch in DataLoader([ring(n) for n in (3, 4, 5, 6)], batch_size=3):
+        once = DropNodes(0.3)(batch, seed=0)
+        twice = PermuteEdges(0.3)(Subgraph(0.3)(once, seed=1), seed=2)
+        assert twice.validate()
+        assert all(graph.validate() for graph in twice.to_data_list())
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        (HeteroData(), "must be a homogeneous PyG Data or Batch, got HeteroData"),
+        (Data(x=torch.ones(2, 1), batch=torch.tensor([0, 0])), "got a Data with .batch"),
+        (Batch(x=torch.ones(2, 1), batch=torch.tensor([0, 1])), "got one made by hand"),
+        (Data(x=torch.ones(2, 1), adj_t=torch.eye(2).to_sparse()), "got the sparse matrix adj_t"),
+    ],
+)
+def test_what_cannot_be_taken_apart_is_refused(graphs, message):
+    with pytest.raises(InputError, match=message):
+        DropNodes(0.5)(graphs)
