@@ -103,7 +103,7 @@ def test_applying_a_tree_needs_torch_and_numpy_alone(tmp_path):
 
 
 def test_the_command_without_its_extra_names_it():
-    code = "import sys; sys.modules['typer'] = None; sys.argv = ['augtree', 'demo']; from augtree.__main__ import main; main()"
+    code = "import sys; sys.modules['typer'] = None; from augtree.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert 'pip install "augtree[cli]"' in done.stderr

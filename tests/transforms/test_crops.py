@@ -33,14 +33,11 @@ def test_a_padded_crop_is_a_crop_of_the_padded_picture(noise):
 
 def test_a_random_crop_has_the_area_and_form_it_should():
     transform = RandomCrop(scale=(0.25, 0.25), ratio=(1.0, 1.0))
-    pictures = torch.arange(40 * 40, dtype=torch.int64).view(1, 1, 40, 40) % 256
-    first, across, top, down = transform.tables(Key.of(0, range(500)), Shape(500, 1, 40, 40), 40, 40)
+    first, across, *_ = transform.tables(Key.of(0, range(500)), Shape(500, 1, 40, 40), 40, 40)
     assert np.allclose(across.sum(2), 1 << 22, atol=3)
-    assert first.min() == 0
     widths = first[:, -1] - first[:, 0]  # a part of 20 pixels, stretched to 40
     assert set(widths.tolist()) <= {18, 19, 20}
     assert len(set(first[:, 0].tolist())) > 15
-    assert pictures.shape == (1, 1, 40, 40)
 
 
 def test_cropping_everything_changes_nothing(noise):

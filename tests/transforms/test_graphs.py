@@ -127,12 +127,7 @@ def test_new_edges_take_the_fields_of_those_that_go():
     before = graph(20, 0.3, 5)
     new = PermuteEdges(0.5)(before, seed=0)
     assert sorted(new.edge_attr.view(-1).tolist()) == sorted(before.edge_attr.view(-1).tolist())
-    old = {
-        ends: attr
-        for ends, attr in zip(
-            map(tuple, before.edge_index.t().tolist()), before.edge_attr.view(-1).tolist(), strict=True
-        )
-    }
+    old = dict(zip(map(tuple, before.edge_index.t().tolist()), before.edge_attr.view(-1).tolist(), strict=True))
     for ends, attr in zip(map(tuple, new.edge_index.t().tolist()), new.edge_attr.view(-1).tolist(), strict=True):
         if ends in old:
             assert attr == old[ends]

@@ -155,7 +155,7 @@ def test_gaussian_blur(shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_resized_crops(shape):
-    channels, height, width = shape
+    _, height, width = shape
     pictures = pillow.pictures(*shape)
     rng = np.random.default_rng(0)
     part_width, part_height = rng.integers(1, width + 1, len(pictures)), rng.integers(1, height + 1, len(pictures))
