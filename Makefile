@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -29,6 +29,17 @@ check: $(VENV)/.ready
 format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The other libraries live apart: torchvision breaks other packages beside a torch build without CUDA.
+.venv-bench/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph]"
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps torchvision==0.29.2 kornia==0.9.0 kornia_rs==0.2.0
+	touch $@
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python benchmarks/image_speed.py
+	.venv-bench/bin/python benchmarks/graph_speed.py
 
 clean:
 	rm -rf $(VENV) .venv-bench runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.keys import Key
@@ -116,28 +117,34 @@ PALETTE: tuple[type[Transform], ...] = (
 """What RandAugment and TrivialAugment choose from."""
 
 
-def drawn_operations(
-    choices: Sequence[type[Transform]],
-    which: np.ndarray,
-    level: np.ndarray,
-    key: Key,
-    shape: Shape,
-    fill: int,
-    wide: bool,
-) -> Plan:
-    """For each picture the operation chosen for it, at its level."""
-    plans: list[Plan] = []
-    for number_, kind in enumerate(choices):
-        mask = which == number_
-        if not mask.any() or not issubclass(kind, op.Operation):
-            continue
-        operation = kind(1.0, fill=fill) if issubclass(kind, op.Geometry) else kind(1.0)
-        part = key.take(mask)
-        limit = operation.wide if wide else operation.limit
-        if wide and kind in (op.TranslateX, op.TranslateY):
-            limit /= shape.width if kind is op.TranslateX else shape.height
-        plans.append([[operation.work(part, operation.values(level[mask], op.signs(part), limit), shape)]])
-    return merged(plans)
+@dataclass(frozen=True)
+class Choice:
+    """Draws for each picture one of several operations, at its own level."""
+
+    kinds: Sequence[type[Transform]]
+    fill: int
+    wide: bool
+
+    def draw(self, which: NDArray[np.int64], level: NDArray[np.float64], key: Key, shape: Shape) -> Plan:
+        """The operation with number `which` for each picture; none where there is no such number."""
+        sign = op.signs(key)
+        plans: list[Plan] = []
+        for place in np.unique(which).tolist():
+            kind: type[Transform] = self.kinds[place] if place >= 0 else Identity
+            if issubclass(kind, op.Operation):
+                rows = np.flatnonzero(which == place)
+                operation = kind(1.0, fill=self.fill) if issubclass(kind, op.Geometry) else kind(1.0)
+                values = operation.values(level[rows], sign[rows], self.limit(kind, shape))
+                plans.append([[operation.work(key.take(rows), values, shape)]])
+        return merged(plans)
+
+    def limit(self, kind: type[op.Operation], shape: Shape) -> float:
+        """The parameter at level 1; the wide range of translations is in pixels."""
+        if not self.wide:
+            return kind.limit
+        if kind in (op.TranslateX, op.TranslateY):
+            return kind.wide / (shape.width if kind is op.TranslateX else shape.height)
+        return kind.wide
 
 
 @dataclass(frozen=True)
@@ -159,9 +166,7 @@ class RandAugment(Transform):
         for i in range(self.n):
             here = key.at(i)
             which = here.below(len(PALETTE), CHOICE)
-            plan += drawn_operations(
-                PALETTE, which, np.full(len(key), self.m / 30), here, shape, self.fill, wide=False
-            )
+            plan += Choice(PALETTE, self.fill, wide=False).draw(which, np.full(len(key), self.m / 30), here, shape)
         return plan
 
 
@@ -177,7 +182,7 @@ class TrivialAugment(Transform):
     def draw(self, key: Key, shape: Shape) -> Plan:
         """An operation and a magnitude for each picture."""
         which, level = key.below(len(PALETTE), CHOICE), key.below(31, op.LEVEL) / 30
-        return drawn_operations(PALETTE, which, level, key, shape, self.fill, wide=True)
+        return Choice(PALETTE, self.fill, wide=True).draw(which, level, key, shape)
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,7 @@ class AutoAugment(Transform):
             chance = np.array([row[place][1] for row in table])[pair]
             level = np.array([(row[place][2] or 0) / 9 for row in table])[pair]
             which = np.where(here.uniform(CHOICE) < chance, which, -1)
-            plan += drawn_operations(kinds, which, level, here, shape, self.fill, wide=False)
+            plan += Choice(kinds, self.fill, wide=False).draw(which, level, here, shape)
         return plan
 
 

@@ -26,7 +26,7 @@ Kernel = Callable[..., Tensor]
 
 LARGEST_SIDE = 8192
 """Geometry is exact (16.16 fixed-point numbers, as in Pillow) up to here."""
-CHUNK_BYTES = 1 << 19
+CHUNK_BYTES = 1 << 17
 """On the CPU, works are done in parts that stay in the cache."""
 
 
