@@ -6,9 +6,10 @@
 What is timed:
 - mixed: TrivialAugment's choice of 14 operations and 31 magnitudes, drawn for every picture;
 - tree: a full tree of depth 4 (15 nodes, the sixteen operations but Cutout and SamplePairing), p = 0.5 everywhere.
-augtree gets and returns a uint8 tensor. "Pillow" gets and returns Pillow images; "Pillow, arrays" also pays for the way
-from and to an array. torchvision v2 gets uint8 tensors, kornia float tensors, one picture at a time, since both draw one
-operation a call. On the GPU, "one operation a batch" is what they do when they get the batch: less work, not the same.
+augtree gets and returns a uint8 tensor. "Pillow" gets and returns Pillow images; "Pillow, arrays" also pays for the
+way from and to an array. torchvision v2 gets uint8 tensors, kornia float tensors, one picture at a time, since both
+draw one operation a call. On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less
+work, not the same.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rivals
 import torch
-from measure import RESULTS, machine, side_by_side, summary, table, write
-from torchvision_beside_cpu_torch import prepare
 
 import augtree as at
+import rivals
 from augtree.transforms import images
+from measure import RESULTS, machine, side_by_side, summary, table, write
+from torchvision_beside_cpu_torch import prepare
 
 SIZES = {32: 256, 96: 128, 224: 32}
 """Pixels and pictures a batch, on the CPU."""
@@ -154,8 +155,11 @@ def main() -> None:
         rows, speed = on_gpu(options.repeats)
         names = list(rows[0]["times"])
         body = [
-            [f"{r['pictures']} x {r['pixels']} px", *(f"{r['pictures_a_second'][n]:,}" for n in names)]
-            + [f"{r['times_memory']}x"]
+            [
+                f"{r['pictures']} x {r['pixels']} px",
+                *(f"{r['pictures_a_second'][n]:,}" for n in names),
+                f"{r['times_memory']}x",
+            ]
             for r in rows
         ]
         print(table(["batch", *(f"{name}, pictures/s" for name in names), "augtree over memory traffic alone"], body))

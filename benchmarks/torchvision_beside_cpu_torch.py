@@ -1,7 +1,7 @@
 """Makes torchvision's wheel importable beside a torch build without CUDA.
 
-Its compiled operators cannot be loaded there, and its import stops at two that are not registered. Their schemas alone
-are enough: nothing here calls them.
+Its compiled operators cannot be loaded there, and its import stops at two that are not registered. Their schemas
+alone are enough: nothing here calls them.
 """
 
 import torch

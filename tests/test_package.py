@@ -110,6 +110,12 @@ def test_the_command_without_its_extra_names_it():
     assert "Traceback" not in done.stderr
 
 
+def test_the_readme_shows_the_demos_tree():
+    from augtree import demo
+
+    assert demo.tree().to_text() in (ROOT / "README.md").read_text()
+
+
 def python_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.loader import DataLoader
 
 import augtree as at
 from augtree.errors import ArgumentError, InputError
@@ -200,6 +201,18 @@ def test_a_tree_stands_in_a_data_loader(noise):
     for workers in (0, 2):
         loader = torch.utils.data.DataLoader(Pictures(), batch_size=16, num_workers=workers)
         assert torch.equal(torch.cat(list(loader)), tree(noise, seed=5))
+
+
+def test_a_tree_stands_in_a_pyg_data_set():
+    graph = Data(x=torch.ones(6, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([1]))
+
+    class Graphs(InMemoryDataset):
+        def __init__(self, transform):
+            super().__init__(transform=transform)
+            self.data, self.slices = self.collate([graph] * 8)
+
+    loader = DataLoader(Graphs(at.Tree().with_node(1, DropNodes(0.5))), batch_size=4)
+    assert [batch.num_nodes for batch in loader] == [12, 12]
 
 
 @pytest.mark.parametrize(
