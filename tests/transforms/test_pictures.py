@@ -3,13 +3,16 @@ import pytest
 import torch
 
 from augtree.errors import ArgumentError, InputError
+from augtree.policies import Tree
 from augtree.transforms import (
     Brightness,
     Chain,
     Flip,
+    GaussianBlur,
     Identity,
     Invert,
     Normalize,
+    RandomCrop,
     Rotate,
     TrivialAugment,
     kernels,
@@ -133,6 +136,16 @@ def test_works_of_one_kernel_become_one():
     assert [[work.kernel for work in slot] for slot in plan] == [[kernels.brightness], [kernels.mirror]]
     assert plan[0][0].rows.tolist() == [0, 2, 1]
     assert plan[0][0].params[0].tolist() == pytest.approx([0.5, 0.6, 0.7])
+
+
+def test_parameters_of_different_forms_stay_apart(noise):
+    """Two blurs of different reach, two crops with different numbers of taps: side by side in one tree."""
+    for one, other in (
+        (GaussianBlur((0.1, 1.0)), GaussianBlur((0.1, 9.0))),
+        (RandomCrop((1.0, 1.0), (1.0, 1.0)), RandomCrop((0.1, 0.3))),
+    ):
+        tree = Tree().with_node(1, Flip(), p=0.5).with_node(2, one, p=0.5).with_node(3, other)
+        assert tree(noise, seed=0).shape == noise.shape
 
 
 def test_a_plan_is_done_slot_by_slot():

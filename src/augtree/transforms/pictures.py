@@ -57,13 +57,13 @@ Plan = list[list[Work]]
 
 
 def merged(plans: Iterable[Plan]) -> Plan:
-    """Plans for different rows, side by side: one work a kernel and slot."""
+    """Plans for different rows, side by side: in each slot one work a kernel and form of its parameters."""
     out: Plan = []
     for slots in zip_longest(*plans, fillvalue=[]):
-        by_kernel: dict[Kernel, list[Work]] = {}
+        alike: dict[tuple[Any, ...], list[Work]] = {}
         for work in (work for slot in slots for work in slot):
-            by_kernel.setdefault(work.kernel, []).append(work)
-        out.append([joined(works) for works in by_kernel.values()])
+            alike.setdefault((work.kernel, *(param.shape[1:] for param in work.params)), []).append(work)
+        out.append([joined(works) for works in alike.values()])
     return out
 
 
