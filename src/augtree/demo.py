@@ -12,6 +12,7 @@ from torch import Tensor
 
 from augtree.errors import need
 from augtree.files import write_atomically
+from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.report import sheet
 from augtree.transforms import spaces
@@ -57,14 +58,7 @@ def run(out: Path, seed: int) -> dict[str, Any]:
 
 def path_shares(policy: Tree, seed: int, samples: int = 20_000) -> list[dict[str, Any]]:
     """For each path its probability and its share of many samples."""
-    from augtree.keys import Key
-
-    seen = Counter(tuple(path) for path in sheet.taken_paths(policy, Key.of(seed, range(samples))))
+    seen = Counter(policy.route(Key.of(seed, range(samples))))
     return [
-        {
-            "path": [str(step) for step in path],
-            "p": p,
-            "share": seen[tuple(str(step) for step in path)] / samples,
-        }
-        for p, path in policy.paths()
+        {"path": [str(step) for step in path], "p": p, "share": seen[path] / samples} for p, path in policy.paths()
     ]

@@ -2,6 +2,7 @@ import itertools
 import pickle
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +13,6 @@ from torch_geometric.loader import DataLoader
 import augtree as at
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
-from augtree.report.sheet import taken_paths
 from augtree.transforms import Chain, DropNodes, Identity, Invert, MaskNodes, Normalize, Rotate, SamplePairing
 
 SPACE = at.spaces.images()
@@ -75,10 +75,10 @@ def test_paths_are_what_the_definition_says(tree):
 @given(trees(), st.integers(0, 2**32))
 def test_samples_agree_with_paths(tree, seed):
     count = 4000
-    taken = Counter(tuple(path) for path in taken_paths(tree, Key.of(seed, range(count))))
+    taken = Counter(tree.route(Key.of(seed, range(count))))
     expected = Counter()
     for p, path in tree.paths():
-        expected[tuple(map(str, path))] += p
+        expected[path] += p
     assert set(taken) <= set(expected)
     for path, p in expected.items():
         assert abs(taken[path] / count - p) < 5 * (p * (1 - p) / count) ** 0.5 + 1e-9
@@ -133,8 +133,24 @@ def test_candidates_at_one_node_share_their_routes(noise):
     one = at.Tree().with_node(1, SPACE["Rotate", 0.6], p=0.5).with_node(2, Invert(0.6), p=0.5)
     other = one.with_node(1, SPACE["Brightness", 0.6], p=0.5)
     key = Key.of(0, range(len(noise)))
-    swap = [["Brightness(0.6)" if name == "Rotate(0.6)" else name for name in path] for path in taken_paths(one, key)]
-    assert taken_paths(other, key) == swap
+    swap = {SPACE["Rotate", 0.6]: SPACE["Brightness", 0.6]}
+    expected = [tuple(swap.get(step, step) for step in route) for route in one.route(key)]
+    assert other.route(key) == expected
+
+
+def test_routes_show_what_is_inside(noise):
+    inner = at.Tree().with_node(1, Invert(0.6), p=0.5)
+    chain = Chain([(Rotate(0.6), 0.5), inner])
+    outer = at.Tree().with_node(1, chain, p=0.5)
+    key = Key.of(0, range(2000))
+    routes = Counter(outer.route(key))
+    assert set(routes) == {(), (Rotate(0.6),), (Invert(0.6),), (Rotate(0.6), Invert(0.6))}
+    assert routes[()] == pytest.approx(2000 * (0.5 + 0.5 * 0.25), rel=0.1)
+    forest = at.Forest({"a": (outer, 1.0)})
+    assert len(forest.route(key.take(np.arange(100, 200)))) == 100
+    untouched = [route == () for route in outer.route(Key.of(0, range(len(noise))))]
+    same = (outer(noise, seed=0) == noise).flatten(1).all(1).tolist()
+    assert same == untouched
 
 
 def test_a_tree_is_a_frozen_value():

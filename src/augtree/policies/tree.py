@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.keys import Key
-from augtree.transforms.base import Identity, Stage, Transform
+from augtree.transforms.base import Identity, Policy, Stage, Transform
 
 DEEPEST = 10
 """Levels a tree may have; a full tree of ten has 1,023 nodes."""
@@ -46,6 +46,7 @@ class Tree(Transform):
     """
 
     nodes: Mapping[int, Node]
+    route = Policy.route
 
     def __init__(self, nodes: Mapping[int, tuple[Transform, float]] | None = None) -> None:
         checked = {index: Node(*(nodes or {})[index]) for index in sorted(nodes or {})}

@@ -72,26 +72,11 @@ def augmented(policy: Policy, pictures: Sequence[tuple[str, Tensor]], copies: in
     for members in by_shape.values():
         batch = torch.stack([pictures[i][1] for i in members for _ in range(copies)])
         key = Key.of(seed, [i * copies + j for i in members for j in range(copies)])
-        done, paths = apply_to_pictures(policy, batch, key), taken_paths(policy, key)
+        done, routes = apply_to_pictures(policy, batch, key), policy.route(key)
         for place, i in enumerate(members):
             part = slice(place * copies, (place + 1) * copies)
-            rows[i] = Row(*pictures[i], done[part], paths[part])
+            rows[i] = Row(*pictures[i], done[part], [[str(step) for step in route] for route in routes[part]])
     return [row for row in rows if row is not None]
-
-
-def taken_paths(policy: Policy, key: Key) -> list[list[str]]:
-    """The transforms that each sample meets."""
-    paths: list[list[str]] = [[] for _ in range(len(key))]
-    if type(policy).draw is not Policy.draw:  # it has no parts
-        return [[str(policy)] for _ in paths]
-    for stage in policy.stages(key):
-        for transform, part in stage:
-            names = [[str(transform)]] * len(part)
-            if type(transform).__name__ == "Tree":
-                names = taken_paths(transform, Key(part.state, np.arange(len(part))))
-            for row, steps in zip(part.rows.tolist(), names, strict=True):
-                paths[row] += steps
-    return paths
 
 
 def drawn(title: str, rows: Sequence[Row]) -> bytes:

@@ -32,6 +32,15 @@ class Policy:
         """The transforms to apply, in order, each with the samples it is for."""
         raise NotImplementedError
 
+    def route(self, key: Key) -> list[tuple[Transform, ...]]:
+        """The transforms that each sample meets on its way."""
+        met: dict[int, tuple[Transform, ...]] = dict.fromkeys(key.rows.tolist(), ())
+        for stage in self.stages(key):
+            for transform, part in stage:
+                for row, steps in zip(part.rows.tolist(), transform.route(part), strict=True):
+                    met[row] += steps
+        return list(met.values())
+
     def draw(self, key: Key, shape: Shape) -> Plan:
         """What will happen to each picture."""
         plan: Plan = []
@@ -106,6 +115,10 @@ class Transform(Policy):
         kinds = ("pictures", "graphs") if self.domain == "image" else ("graphs", "pictures")
         raise InputError(f"{self.name} works on {kinds[0]}, got {kinds[1]}")
 
+    def route(self, key: Key) -> list[tuple[Transform, ...]]:
+        """Itself; one that is made of others shows them instead."""
+        return [(self,)] * len(key)
+
     def at(self, magnitude: float) -> Self:
         """The same transform at another magnitude."""
         if self.magnitude is None:
@@ -146,6 +159,7 @@ class Identity(Transform):
 
     domain = "any"
     random = False
+    route = Policy.route
 
     def stages(self, key: Key) -> Iterator[Stage]:  # noqa: ARG002
         """Nothing to do."""

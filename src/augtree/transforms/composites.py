@@ -13,7 +13,7 @@ from augtree.errors import ArgumentError, number, whole_number
 from augtree.keys import Key
 from augtree.transforms import images as op
 from augtree.transforms.autoaugment import POLICIES
-from augtree.transforms.base import Identity, Stage, Transform
+from augtree.transforms.base import Identity, Policy, Stage, Transform
 from augtree.transforms.pictures import Plan, Shape, merged
 
 LONGEST_CHAIN = 64
@@ -29,6 +29,7 @@ class Chain(Transform):
     """
 
     steps: Sequence[Transform | tuple[Transform, float]] = ()
+    route = Policy.route
 
     def __post_init__(self) -> None:
         given: Any = self.steps
