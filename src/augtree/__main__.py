@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from augtree.errors import AugtreeError, need
@@ -9,6 +10,9 @@ from augtree.errors import AugtreeError, need
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no such letter gets a question mark
     try:
         need("typer", "cli")
         from augtree.cli import app

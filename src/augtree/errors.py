@@ -12,23 +12,30 @@ AugtreeError
 
 from __future__ import annotations
 
+import difflib
 import importlib
-import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
 def shown(value: object, most: int = 60) -> str:
-    """A value as it stands in a message: one line, short, printable anywhere."""
-    text = ascii(value)
+    """A value as it stands in a message: one line, short, without control characters."""
+    text = repr(value)
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A guess at what was meant, for the end of a message."""
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def escaped(key: str) -> str:
     """A key as a part of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1").encode("ascii", "backslashreplace").decode()
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 class AugtreeError(Exception):
@@ -38,12 +45,13 @@ class AugtreeError(Exception):
 class ArgumentError(AugtreeError, ValueError):
     """An argument breaks its rule; `field` is its place, as a JSON pointer without the first stroke."""
 
-    def __init__(self, field: str, rule: str, value: object) -> None:
-        super().__init__(field, rule, value)
-        self.field, self.rule, self.value = field, rule, value
+    def __init__(self, field: str, rule: str, *value: object) -> None:
+        super().__init__(field, rule, *value)
+        self.field = field
+        self.problem = f"{rule}, got {shown(value[0])}" if value else rule
 
     def __str__(self) -> str:
-        return f"{self.field} {self.rule}, got {shown(self.value)}"
+        return f"{self.field} {self.problem}".strip()
 
 
 class InputError(AugtreeError, ValueError):
@@ -55,15 +63,14 @@ class TransformError(AugtreeError, RuntimeError):
 
 
 class PolicyFileError(AugtreeError, ValueError):
-    """A policy file is broken; nothing of it was used."""
+    """A policy file is broken; nothing of it was used. The pointer of the whole file is ""."""
 
     def __init__(self, path: str | Path, pointer: str, problem: str) -> None:
         super().__init__(path, pointer, problem)
         self.path, self.pointer, self.problem = Path(path), pointer, problem
 
     def __str__(self) -> str:
-        place = shown(self.pointer, most=200).replace("'", '"') if not self.pointer else self.pointer
-        return f"{self.path}: {self.problem} at {place}"
+        return f"{self.path}: {self.problem}" + (f" at {shown(self.pointer, 200)[1:-1]}" if self.pointer else "")
 
 
 class DataError(AugtreeError, ValueError):
@@ -101,16 +108,16 @@ def need(module: str, extra: str) -> ModuleType:
 def number(field: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
     """`value` as a float within its range, or an ArgumentError."""
     rule = f"must be a number in {'(' if open_low else '['}{low:g}, {high:g}]"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    given: Any = value  # compared before the conversion, since it may be too large for a float; NaN is in no range
+    kind = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not kind or not (low < given <= high if open_low else low <= given <= high):
         raise ArgumentError(field, rule, value)
-    # Compared before the conversion: a whole number may be too large for a float.
-    if not (low < value <= high if open_low else low <= value <= high) or not math.isfinite(value):
-        raise ArgumentError(field, rule, value)
-    return float(value)
+    return float(given)
 
 
 def whole_number(field: str, value: Any, low: int, high: int) -> int:
     """`value` as an int within its range, or an ArgumentError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    given: Any = value
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= given <= high:
         raise ArgumentError(field, f"must be a whole number from {low} to {high}", value)
-    return value
+    return int(given)

@@ -12,6 +12,7 @@ Both give the same bits.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -54,6 +55,16 @@ def word_of(role: str) -> U64:
     return np.frombuffer(hashlib.sha256(role.encode()).digest()[:8], "<u8").astype(np.uint64)
 
 
+def whole(field: str, value: Any) -> int:
+    """A whole number of any kind (Python's, numpy's, torch's) as Python's."""
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise ArgumentError(field, "must be a whole number", value)
+
+
 @dataclass(frozen=True, eq=False)
 class Key:
     """A position for each of some samples of a batch, from which numbers can be drawn."""
@@ -64,12 +75,9 @@ class Key:
     """Where each sample stands in its batch."""
 
     @staticmethod
-    def of(seed: int, index: Sequence[int] | Tensor, *, role: str = "apply", step: int = 0) -> Key:
+    def of(seed: int, index: Sequence[int] | NDArray[np.int64], *, role: str = "apply", step: int = 0) -> Key:
         """The key of a batch whose samples have these indices in their data set."""
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise ArgumentError("seed", "must be a whole number", seed)
-        if isinstance(step, bool) or not isinstance(step, int):
-            raise ArgumentError("step", "must be a whole number", step)
+        seed, step = whole("seed", seed), whole("step", step)
         samples = np.asarray(index, dtype=np.int64).reshape(-1)
         start = fold(fold(word_of(role), seed, FOLD), step, FOLD)
         return Key(mix(start + samples.view(np.uint64) * np.uint64(GOLDEN)), np.arange(len(samples)))
@@ -100,7 +108,7 @@ class Key:
 
 def fresh_seed() -> int:
     """A seed from torch's CPU generator: what an unseeded call takes."""
-    return int(torch.randint(2**63 - 1, ()).item())
+    return int(torch.randint(2**63 - 1, (), device="cpu").item())
 
 
 def signed(word: int) -> int:

@@ -26,11 +26,11 @@ def read_tu(path: str | Path) -> list[Any]:
     """
     data = need("torch_geometric.data", "graph")
     tables = Tables.open(Path(path))
-    graph_of = tables.ints("graph_indicator") - 1
-    labels = tables.ints("graph_labels")
+    graph_of = tables.ints("graph_indicator")[:, 0] - 1
+    labels = tables.ints("graph_labels")[:, 0]
     if len(graph_of) == 0 or graph_of.min() < 0 or graph_of.max() >= len(labels) or (np.diff(graph_of) < 0).any():
         raise tables.broken("graph_indicator", f"must rise from 1 to {len(labels)}, the number of graph labels")
-    ends = tables.numbers("A").astype(np.int64) - 1
+    ends = tables.ints("A") - 1
     if ends.shape[1] != 2:
         raise tables.broken("A", f"must have two node numbers on each line, got {ends.shape[1]}")
     if ends.size and (ends.min() < 0 or ends.max() >= len(graph_of)):
@@ -77,11 +77,14 @@ def features(tables: Tables, what: str, rows: int) -> NDArray[np.float32] | None
         values = tables.numbers(name)
         if len(values) != rows:
             raise tables.broken(name, f"must have a line for each of the {rows} {what}s, got {len(values)}")
-        if kind == "labels":
-            known, which = np.unique(values[:, 0], return_inverse=True)
-            values = np.eye(len(known))[which]
-        columns.append(values.astype(np.float32))
+        columns += [one_hot(column) for column in values.T] if kind == "labels" else [values.astype(np.float32)]
     return np.concatenate(columns, axis=1) if columns else None
+
+
+def one_hot(labels: NDArray[np.float64]) -> NDArray[np.float32]:
+    """A column for each label that occurs."""
+    known, which = np.unique(labels, return_inverse=True)
+    return np.eye(len(known), dtype=np.float32)[which]
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,8 @@ class Tables:
                 with zipfile.ZipFile(path) as archive:
                     names = [name for name in archive.namelist() if name.endswith(".txt")]
                     files = {Path(name).name: archive.read(name) for name in names}
-        except (OSError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path}: must be a TU set, a folder or a zip file, got {error}") from error
+        except Exception as error:  # a damaged zip file raises many kinds
+            raise DataError(f"{path}: must be a TU set, a folder or a zip file ({error})") from error
         name = next((file[: -len("_A.txt")] for file in files if file.endswith("_A.txt")), None)
         if name is None:
             raise DataError(f"{path}: must have a file NAME_A.txt, got {', '.join(files) or 'no .txt file'}")
@@ -118,6 +121,8 @@ class Tables:
         """A table, line by line."""
         if table not in self.texts:
             raise DataError(f"{self.place}: must have {self.name}_{table}.txt")
+        if not self.texts[table].strip():
+            return np.empty((0, 2))
         try:
             lines = io.BytesIO(self.texts[table])
             return np.loadtxt(lines, dtype=np.float64, delimiter=",", comments=None, ndmin=2)
@@ -125,8 +130,11 @@ class Tables:
             raise self.broken(table, f"must have numbers only, as many on each line ({error})") from error
 
     def ints(self, table: str) -> Ints:
-        """A table of one whole number a line."""
-        return self.numbers(table)[:, 0].astype(np.int64)
+        """A table of whole numbers."""
+        found = self.numbers(table)
+        if not np.isfinite(found).all() or (found != np.rint(found)).any():
+            raise self.broken(table, "must have whole numbers")
+        return found.astype(np.int64)
 
     def broken(self, table: str, rule: str) -> DataError:
         """The error for a table."""

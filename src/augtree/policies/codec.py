@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from augtree.errors import ArgumentError, PolicyFileError, escaped, shown
+from augtree.errors import ArgumentError, PolicyFileError, escaped, nearest, shown
 from augtree.files import write_atomically
 from augtree.policies.forest import Forest
-from augtree.policies.tree import Tree
-from augtree.transforms import BUILT_IN, Policy, Transform, Wrapped
+from augtree.policies.tree import DEEPEST, Tree
+from augtree.transforms import BUILT_IN, Chain, Policy, Transform, Wrapped
 
 VERSION = 1
-LARGEST_FILE = 1 << 20
+LARGEST_FILE = 1 << 18
 DEEPEST_NESTING = 64
 LINE = 100
 KNOWN: dict[str, type[Transform]] = {**BUILT_IN, "Tree": Tree}
+
+Built = TypeVar("Built")
+Place = tuple[str | int, ...]
+"""Where something stands in the file: keys and positions, from the outside in."""
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------
@@ -30,20 +35,32 @@ KNOWN: dict[str, type[Transform]] = {**BUILT_IN, "Tree": Tree}
 
 def to_json(policy: Policy) -> str:
     """A policy as the text of a file."""
-    head: dict[str, Any] = {"augtree": VERSION}
     if isinstance(policy, Forest):
-        groups = {
-            name: {"weight": member.weight, **encoded(member.tree.arguments())}
-            for name, member in policy.groups.items()
-        }
+        groups = {name: {"weight": weight, **encoded(tree)} for name, (tree, weight) in policy.groups.items()}
+        for group in groups.values():
+            del group["name"]
         body: dict[str, Any] = {"kind": "forest", "groups": groups}
     elif isinstance(policy, Tree):
-        body = {"kind": "tree", **encoded(policy.arguments())}
+        body = {"kind": "tree", "nodes": encoded(policy)["nodes"]}
     elif isinstance(policy, Transform):
         body = {"kind": "transform", "transform": encoded(policy)}
     else:
         raise ArgumentError("policy", "must be a tree, a forest or a transform", policy)
-    return laid_out({**head, **body}, "") + "\n"
+    return laid_out({"augtree": VERSION, **body}, "") + "\n"
+
+
+def encoded(value: Any) -> Any:
+    """A transform, or anything among its arguments, as JSON has it."""
+    if isinstance(value, Tree):
+        nodes = {str(i): {"transform": encoded(node.transform), "p": node.p} for i, node in value.nodes.items()}
+        return {"name": "Tree", "nodes": nodes}
+    if isinstance(value, Chain):
+        return {"name": "Chain", "steps": [{"transform": encoded(step), "p": p} for step, p in value.pairs]}
+    if isinstance(value, Transform):
+        return {"name": value.name, **{key: encoded(entry) for key, entry in value.arguments().items()}}
+    if isinstance(value, list | tuple):
+        return [encoded(entry) for entry in value]
+    return value
 
 
 def laid_out(value: Any, indent: str) -> str:
@@ -58,20 +75,16 @@ def laid_out(value: Any, indent: str) -> str:
     return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
 
 
-def encoded(value: Any) -> Any:
-    """A transform, or anything among its arguments, as JSON has it."""
-    if isinstance(value, Transform):
-        return {"name": value.name, **encoded(value.arguments())}
-    if isinstance(value, dict):
-        return {key: encoded(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [encoded(entry) for entry in value]
-    return value
-
-
 def save(policy: Policy, path: str | Path) -> None:
     """Write a policy to a file; either all of it or nothing."""
-    write_atomically(Path(path), to_json(policy).encode())
+    text = to_json(policy)
+    if len(text.encode()) > LARGEST_FILE:
+        raise ArgumentError("policy", f"must fit into a file of {LARGEST_FILE} bytes", f"{len(text.encode())} bytes")
+    try:
+        Reader(Path(path), ()).document(text)
+    except PolicyFileError as error:
+        raise ArgumentError("policy", f"could not be read again ({error.problem})") from error
+    write_atomically(Path(path), text.encode())
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------
@@ -101,11 +114,8 @@ def read_text(path: Path) -> str:
         if isinstance(error, UnicodeDecodeError):
             problem = f"a policy is text in UTF-8, got byte {error.object[error.start]:#04x} at offset {error.start}"
         else:
-            problem = f"the file must be readable, got {getattr(error, 'strerror', None) or error}"
+            problem = f"a policy must be a file that can be read ({getattr(error, 'strerror', None) or error})"
         raise PolicyFileError(path, "", problem) from error
-
-
-Built = TypeVar("Built")
 
 
 class Pairs(list[tuple[str, Any]]):
@@ -118,162 +128,193 @@ class Reader:
     def __init__(self, path: Path, transforms: Iterable[Transform | type[Transform]]) -> None:
         self.path = path
         self.mine: dict[str, Wrapped | type[Transform]] = {}
+        if not isinstance(transforms, Iterable):
+            raise ArgumentError("transforms", "must be a list", transforms)
         for given in transforms:
-            name = given.__name__ if isinstance(given, type) else getattr(given, "name", None)
+            name = given.__name__ if isinstance(given, type) else getattr(given, "name", "")
             if not (isinstance(given, Wrapped) or (isinstance(given, type) and issubclass(given, Transform))):
-                raise ArgumentError(
-                    "transforms", "must be wrapped functions (augtree.wrap) or Transform classes", given
-                )
+                rule = "must be wrapped functions (augtree.wrap) or Transform classes"
+                raise ArgumentError("transforms", rule, given)
             if name in KNOWN:
                 raise ArgumentError("transforms", "must not have the name of a built-in transform", name)
-            self.mine[str(name)] = given
+            known = self.mine.setdefault(name, given)
+            same = given is known or (
+                isinstance(given, Wrapped) and isinstance(known, Wrapped) and given.function == known.function
+            )
+            if not same:
+                raise ArgumentError("transforms", "must not have two of one name", name)
 
-    def fail(self, pointer: str, problem: str) -> PolicyFileError:
+    def fail(self, place: Place, problem: str) -> PolicyFileError:
         """The error for a place."""
-        return PolicyFileError(self.path, pointer, problem)
+        return PolicyFileError(self.path, "".join(f"/{escaped(str(part))}" for part in place), problem)
 
-    def policy(self, text: str) -> Policy:
-        """The policy that the text describes."""
-        document = self.checked(self.parsed(text), "", 0)
-        if not isinstance(document, dict):
-            raise self.fail("", f"a policy must be a JSON object, got {shown(document)}")
-        if "augtree" not in document:
-            raise self.fail("", 'a policy must begin with "augtree": 1')
-        version = document.pop("augtree")
-        if isinstance(version, bool) or version != VERSION:
-            raise self.fail("/augtree", f"the version must be {VERSION}, got {shown(version)}")
-        kind = document.pop("kind", None)
-        if kind == "tree":
-            return self.tree(document, "")
-        if kind == "forest":
-            return self.forest(document)
-        if kind == "transform":
-            self.only(document, {"transform"}, "")
-            return self.transform(document["transform"], "/transform")
-        raise self.fail("/kind", f"kind must be tree, forest or transform, got {shown(kind)}")
+    # -- the text ------------------------------------------------------------------------------------------------
 
-    def parsed(self, text: str) -> Any:
-        """The text as JSON; objects as lists of pairs."""
+    def document(self, text: str) -> Any:
+        """The text as JSON: no doubled keys, no numbers that are none, not too deep."""
         try:
-            return json.loads(text, object_pairs_hook=Pairs)
+            found = json.loads(text, object_pairs_hook=Pairs)
         except json.JSONDecodeError as error:
             where = f"line {error.lineno}, column {error.colno}"
-            raise self.fail("", f"a policy must be JSON, got an error in {where} ({error.msg})") from error
+            hint = " (a comma too many?)" if "property name" in error.msg else ""
+            raise self.fail((), f"a policy must be JSON, but in {where}: {error.msg}{hint}") from error
         except (RecursionError, ValueError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise self.fail("", f"a policy must be JSON that can be read, but {shown(reason, 120)}") from error
+            raise self.fail((), f"a policy must be JSON that can be read, but {shown(reason, 120)}") from error
+        return self.checked(found, ())
 
-    def checked(self, value: Any, pointer: str, depth: int) -> Any:
-        """The value with objects as dicts: no doubled keys, no numbers that are none, not too deep."""
-        if depth > DEEPEST_NESTING:
-            raise self.fail(pointer, f"a policy may be nested {DEEPEST_NESTING} deep, got more")
+    def checked(self, value: Any, place: Place) -> Any:
+        """The value with objects as dicts."""
+        if len(place) > DEEPEST_NESTING:
+            raise self.fail(place, f"a policy may be nested {DEEPEST_NESTING} deep, got more")
         if isinstance(value, Pairs):
             out: dict[str, Any] = {}
             for key, entry in value:
-                place = f"{pointer}/{escaped(key)}"
+                here = (*place, self.printable(key, place))
                 if key in out:
-                    raise self.fail(place, "a key must not stand twice in an object, got it again")
-                out[self.printable(key, place)] = self.checked(entry, place, depth + 1)
+                    raise self.fail(here, "a key must not stand twice in an object")
+                out[key] = self.checked(entry, here)
             return out
         if isinstance(value, list):
-            return [self.checked(entry, f"{pointer}/{i}", depth + 1) for i, entry in enumerate(value)]
+            return [self.checked(entry, (*place, i)) for i, entry in enumerate(value)]
         if isinstance(value, float) and not math.isfinite(value):
-            raise self.fail(pointer, f"a number must be finite, got {value}")
-        return self.printable(value, pointer) if isinstance(value, str) else value
+            raise self.fail(place, f"a number must be finite, got {value}")
+        return self.printable(value, place) if isinstance(value, str) else value
 
-    def printable(self, text: str, pointer: str) -> str:
+    def printable(self, text: str, place: Place) -> str:
         """Text that can be written to a file again."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise self.fail(pointer, f"text must be valid Unicode, got {shown(text)}") from error
+            raise self.fail(place, f"text must be valid Unicode, got {shown(text)}") from error
         return text
 
-    def only(self, found: dict[str, Any], wanted: set[str], pointer: str) -> None:
-        """Raise unless an object has just these keys."""
+    # -- what it means -------------------------------------------------------------------------------------------
+
+    def policy(self, text: str) -> Policy:
+        """The policy that the text describes."""
+        document = self.document(text)
+        if not isinstance(document, dict):
+            raise self.fail((), f"a policy must be a JSON object, got {shown(document)}")
+        if "augtree" not in document:
+            raise self.fail((), 'a policy must begin with "augtree": 1')
+        version = document.pop("augtree")
+        if isinstance(version, bool) or version != VERSION:
+            raise self.fail(("augtree",), f"the version must be {VERSION}, got {shown(version)}")
+        kind = document.pop("kind", None)
+        if kind == "tree":
+            return self.tree(document, ())
+        if kind == "forest":
+            return self.forest(document)
+        if kind == "transform":
+            self.only(document, ("transform",), ())
+            return self.transform(document["transform"], ("transform",))
+        raise self.fail(("kind",), f"kind must be tree, forest or transform, got {shown(kind)}")
+
+    def only(self, found: Any, wanted: tuple[str, ...], place: Place) -> dict[str, Any]:
+        """An object with just these keys."""
+        if not isinstance(found, dict):
+            raise self.fail(place, f"there must be an object with {' and '.join(wanted)}, got {shown(found)}")
         for key in found:
             if key not in wanted:
-                raise self.fail(
-                    f"{pointer}/{escaped(key)}",
-                    f"there must be nothing but {', '.join(sorted(wanted))}, got this",
-                )
-        for key in sorted(wanted - set(found)):
-            raise self.fail(pointer or "", f"there must be {key}, got {shown(sorted(found))}")
+                raise self.fail((*place, key), f"there must be nothing but {', '.join(wanted)}, got {shown(key)}")
+        for key in wanted:
+            if key not in found:
+                raise self.fail(place, f"{key} is missing")
+        return found
 
     def forest(self, document: dict[str, Any]) -> Forest:
         """A forest from its groups."""
-        self.only(document, {"groups"}, "")
-        groups = document["groups"]
+        groups = self.only(document, ("groups",), ())["groups"]
         if not isinstance(groups, dict):
-            raise self.fail("/groups", f"groups must be an object, got {shown(groups)}")
+            raise self.fail(("groups",), f"groups must be an object, got {shown(groups)}")
         members = {}
         for name, member in groups.items():
-            place = f"/groups/{escaped(name)}"
-            if not isinstance(member, dict):
-                raise self.fail(place, f"a group must be an object, got {shown(member)}")
-            if "weight" not in member:
-                raise self.fail(place, f"there must be weight, got {shown(sorted(member))}")
-            weight = member.pop("weight")
-            members[name] = (self.tree(member, place), weight)
-        return self.built(Forest, members, "")
+            place = ("groups", name)
+            self.only(member, ("weight", "nodes"), place)
+            members[name] = (self.tree({"nodes": member["nodes"]}, place), member["weight"])
+        return self.built(Forest, members, ())
 
-    def tree(self, found: Any, pointer: str) -> Tree:
+    def tree(self, found: Any, place: Place) -> Tree:
         """A tree from its nodes."""
-        self.only(found, {"nodes"}, pointer)
-        return self.built(Tree.from_arguments, self.with_transforms(found, pointer), pointer)
+        given = self.only(found, ("nodes",), place)["nodes"]
+        place = (*place, "nodes")
+        if not isinstance(given, dict):
+            raise self.fail(place, f"nodes must be an object, got {shown(given)}")
+        nodes = {}
+        for index, node in given.items():
+            if not re.fullmatch("[1-9][0-9]{0,3}", index) or int(index) >= 2**DEEPEST:
+                raise self.fail(
+                    (*place, index), f"an index must be a number from 1 to {2**DEEPEST - 1}, got {shown(index)}"
+                )
+            nodes[int(index)] = self.step(node, (*place, index))
+        return self.built(Tree, nodes, place[:-1])
 
-    def transform(self, found: Any, pointer: str) -> Transform:
+    def step(self, found: Any, place: Place) -> tuple[Transform, Any]:
+        """A transform and its p."""
+        given = self.only(found, ("transform", "p"), place)
+        return self.transform(given["transform"], (*place, "transform")), given["p"]
+
+    def transform(self, found: Any, place: Place) -> Transform:
         """A transform from its name and arguments."""
-        if not isinstance(found, dict):
-            raise self.fail(pointer, f"a transform must be an object with a name, got {shown(found)}")
-        if not isinstance(found.get("name"), str):
-            raise self.fail(f"{pointer}/name", f"a transform must have a name, got {shown(found.get('name'))}")
-        arguments = dict(found)
-        name = arguments.pop("name")
+        if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+            problem = f"a transform must be an object with a name, got {shown(found)}"
+            raise self.fail((*place, "name") if isinstance(found, dict) else place, problem)
+        arguments = {key: value for key, value in found.items() if key != "name"}
+        name = found["name"]
         known = self.mine.get(name) or KNOWN.get(name)
         if known is None:
-            raise self.fail(
-                f"{pointer}/name",
-                f"{shown(name)} is no built-in transform (give yours to load(path, transforms=[...])), found",
-            )
+            hint = nearest(name, [*KNOWN, *self.mine]) or " (give yours to load(path, transforms=[...]))"
+            raise self.fail((*place, "name"), f"{shown(name)} is no built-in transform{hint}")
+        if known is Tree:
+            return self.tree(arguments, place)
+        if known is Chain:
+            return self.chain(arguments, place)
         if not isinstance(known, type):
-            return self.wrapped(known, arguments, pointer)
-        return self.built(known.from_arguments, self.with_transforms(arguments, pointer), pointer)
+            return self.wrapped(known, arguments, place)
+        decoded = {key: self.decoded(value, (*place, key)) for key, value in arguments.items()}
+        return self.built(known.from_arguments, decoded, place)
 
-    def wrapped(self, given: Wrapped, arguments: dict[str, Any], pointer: str) -> Wrapped:
+    def decoded(self, value: Any, place: Place) -> Any:
+        """An argument; an object among them is a transform."""
+        if isinstance(value, list):
+            return [self.decoded(entry, (*place, i)) for i, entry in enumerate(value)]
+        return self.transform(value, place) if isinstance(value, dict) else value
+
+    def chain(self, arguments: dict[str, Any], place: Place) -> Chain:
+        """A chain from its steps."""
+        steps = self.only(arguments, ("steps",), place)["steps"]
+        if not isinstance(steps, list):
+            raise self.fail((*place, "steps"), f"steps must be a list, got {shown(steps)}")
+        found = [self.step(step, (*place, "steps", i)) for i, step in enumerate(steps)]
+        return self.built(Chain, found, place)
+
+    def wrapped(self, given: Wrapped, arguments: dict[str, Any], place: Place) -> Wrapped:
         """The user's own function, at the file's magnitude."""
-        takes, magnitude = arguments.pop("takes", given.takes), arguments.pop("magnitude", None)
-        self.only(arguments, set(), pointer)
+        for key, value in arguments.items():
+            if key not in ("takes", "magnitude"):
+                raise self.fail((*place, key), f"there must be nothing but takes and magnitude, got {shown(value)}")
+        takes, magnitude = arguments.get("takes", given.takes), arguments.get("magnitude")
         if takes != given.takes:
             raise self.fail(
-                f"{pointer}/takes",
-                f"takes must be {given.takes!r} as in the transform given, got {shown(takes)}",
+                (*place, "takes"), f"takes must be {given.takes!r} as in the one given, got {shown(takes)}"
             )
         if (magnitude is None) != (given.magnitude is None):
-            raise self.fail(
-                f"{pointer}/magnitude",
-                f"magnitude must be given in the file if {given.name} has one, and only then",
-            )
-        return given if magnitude is None else self.built(given.at, magnitude, pointer)
+            rule = f"must be there if the {given.name} given has one, and only then"
+            raise self.fail((*place, "magnitude"), f"magnitude {rule}, got {shown(magnitude)}")
+        return given if magnitude is None else self.built(given.at, magnitude, place)
 
-    def with_transforms(self, value: Any, pointer: str) -> Any:
-        """Arguments with everything that stands where a transform may stand read as one."""
-        if isinstance(value, dict):
-            return {
-                key: self.transform(entry, f"{pointer}/{escaped(key)}")
-                if key == "transform"
-                else self.with_transforms(entry, f"{pointer}/{escaped(key)}")
-                for key, entry in value.items()
-            }
-        if isinstance(value, list):
-            return [self.with_transforms(entry, f"{pointer}/{i}") for i, entry in enumerate(value)]
-        return value
-
-    def built(self, make: Callable[[Any], Built], arguments: Any, pointer: str) -> Built:
+    def built(self, make: Callable[[Any], Built], arguments: Any, place: Place) -> Built:
         """Make something of its arguments; what it objects to gets its place."""
         try:
             return make(arguments)
         except ArgumentError as error:
-            what = error.field.rpartition("/")[2]
-            problem = f"{what} {error.rule}, got {shown(error.value)}".strip()
-            raise self.fail(f"{pointer}/{error.field}" if error.field else pointer, problem) from error
+            inner = tuple(part.replace("~1", "/").replace("~0", "~") for part in error.field.split("/") if part)
+            what = "" if not inner or inner[-1].isdigit() else f"{inner[-1]} "
+            raise self.fail((*place, *inner), f"{what}{error.problem}") from error
+        except PolicyFileError:
+            raise
+        except Exception as error:  # a class that is not ours may raise anything
+            raise self.fail(
+                place, f"this could not be made: {type(error).__name__}: {shown(str(error), 200)}"
+            ) from error

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
+from html import escape as escape_html
 from typing import TYPE_CHECKING
+
+from augtree.policies.tree import Tree, is_below
 
 if TYPE_CHECKING:
     from augtree.policies.forest import Forest
-    from augtree.policies.tree import Tree
+
+
+def escape(text: str) -> str:
+    """Text for XML, which has no place for control characters."""
+    return escape_html("".join(c if c.isprintable() else "�" for c in text))
 
 
 def percent(p: float) -> str:
@@ -104,6 +110,10 @@ FAMILIES: tuple[tuple[str, str, str], ...] = (
     ("#f3e8f7", "#86479f", "Cutout SamplePairing DropNodes MaskNodes"),
 )
 """Fill, stroke and the transforms that have them: what moves, what recolours, what roughens, what hides."""
+NAME = 'font-size="14" font-weight="600"'
+SMALL = 'font-size="11.5" fill="#52606d"'
+PERCENT = 'font-size="12" fill="#3e4c59"'
+TITLE = 'font-size="16" font-weight="700"'
 OTHER = ("#eef0f3", "#55606e")
 COLOURS = {name: (fill, stroke) for fill, stroke, names in FAMILIES for name in names.split()}
 
@@ -132,7 +142,7 @@ def forest_to_svg(forest: Forest) -> str:
         own, width = width, max(width, LETTER * len(title) + 2 * MARGIN)
         body.append(
             f'<g transform="translate({across + (width - own) / 2:.1f} 34)">{part}</g>'
-            f'<text class="title" x="{across + width / 2:.1f}" y="26">{escape(title)}</text>'
+            f'<text {TITLE} x="{across + width / 2:.1f}" y="26">{escape(title)}</text>'
         )
         across, tallest = across + width, max(tallest, height)
     return _svg("\n".join(body), across, tallest + 34)
@@ -142,10 +152,8 @@ def _svg(body: str, width: float, height: float) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="Helvetica, Arial, sans-serif">\n'
-        "<style>text{text-anchor:middle}svg{fill:#1f2933}.name{font-size:14px;font-weight:600}"
-        ".level{font-size:11.5px;fill:#52606d}.p{font-size:12px;fill:#3e4c59}.title{font-size:16px;font-weight:700}"
-        ".edge{fill:none;stroke:#9aa5b1}</style>\n"
-        f'<rect width="100%" height="100%" fill="#ffffff"/>\n{body}\n</svg>\n'
+        '<rect width="100%" height="100%" fill="#ffffff"/>\n'
+        f'<g text-anchor="middle" fill="#1f2933">\n{body}\n</g>\n</svg>\n'
     )
 
 
@@ -175,17 +183,11 @@ def _lay_out(tree: Tree, index: int, level: int, start: float, places: dict[int,
     middle = (places[children[0]].x + places[children[1]].x) / 2
     if end - start < width:  # a wide parent over narrow children
         shift = (width - (end - start)) / 2
-        for i in [i for i in places if _under(i, index)]:
+        for i in [i for i in places if is_below(i, index)]:
             places[i] = Place(places[i].x + shift, places[i].width, places[i].level)
         middle, end = middle + shift, start + width
     places[index] = Place(max(middle, start + width / 2), width, level)
     return max(end, places[index].x + width / 2)
-
-
-def _under(index: int, top: int) -> bool:
-    while index > top:
-        index //= 2
-    return index == top
 
 
 def _labels(tree: Tree, index: int) -> tuple[str, str]:
@@ -194,7 +196,7 @@ def _labels(tree: Tree, index: int) -> tuple[str, str]:
     if node is None:
         return "Identity", ""
     name, _, arguments = str(node.transform).partition("(")
-    return name if len(name) <= 40 else name[:38] + "…", _shortened(arguments.rstrip(")"))
+    return name if len(name) <= 40 else name[:38] + "…", _shortened(arguments[:-1])
 
 
 def _shortened(text: str) -> str:
@@ -212,12 +214,12 @@ def _box(tree: Tree, index: int, place: Place, left: float) -> str:
     paint = f'fill="{fill}" stroke="{stroke}" stroke-width="1.4"{dash}'
     marks = [f'<rect x="{left_edge:.1f}" y="{y:.1f}" {size} {paint}/>']
     if detail:
-        marks.append(f'<text class="name" x="{x:.1f}" y="{y + 20:.1f}">{escape(name)}</text>')
-        marks.append(f'<text class="level" x="{x:.1f}" y="{y + 36:.1f}">{escape(detail)}</text>')
+        marks.append(f'<text {NAME} x="{x:.1f}" y="{y + 20:.1f}">{escape(name)}</text>')
+        marks.append(f'<text {SMALL} x="{x:.1f}" y="{y + 36:.1f}">{escape(detail)}</text>')
     else:
-        marks.append(f'<text class="name" x="{x:.1f}" y="{y + 28:.1f}"{shade}>{escape(name)}</text>')
+        marks.append(f'<text {NAME} x="{x:.1f}" y="{y + 28:.1f}"{shade}>{escape(name)}</text>')
     if node is not None and index == 1:
-        marks.append(f'<text class="p" x="{x:.1f}" y="{y - 7:.1f}">applied to {percent(node.p)}</text>')
+        marks.append(f'<text {PERCENT} x="{x:.1f}" y="{y - 7:.1f}">applied to {percent(node.p)}</text>')
     return "".join(marks)
 
 
@@ -231,6 +233,6 @@ def _edge(tree: Tree, index: int, places: dict[int, Place], left: float) -> str:
     path = f"M{x0:.1f} {y0:.1f} C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
     side, anchor = (-9, "end") if index % 2 == 0 else (9, "start")
     return (
-        f'<path class="edge" d="{path}" stroke-width="{1.2 + 5 * p:.2f}"/>'
-        f'<text class="p" style="text-anchor:{anchor}" x="{x1 + side:.1f}" y="{y1 - 9:.1f}">{percent(p)}</text>'
+        f'<path fill="none" stroke="#9aa5b1" d="{path}" stroke-width="{1.2 + 5 * p:.2f}"/>'
+        f'<text {PERCENT} text-anchor="{anchor}" x="{x1 + side:.1f}" y="{y1 - 9:.1f}">{percent(p)}</text>'
     )

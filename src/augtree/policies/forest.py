@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -15,10 +14,8 @@ from torch import Tensor
 
 from augtree.errors import ArgumentError, InputError, escaped, number, shown
 from augtree.keys import Key
-from augtree.policies.tree import Tree
+from augtree.policies.tree import SUM_TOLERANCE, Tree
 from augtree.transforms.base import Batch, Policy, Stage, batch_size
-
-SUM_TOLERANCE = 1e-9
 
 
 class Member(NamedTuple):
@@ -30,7 +27,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Forest(Policy):
-    """A tree for each group; the weights sum to 1.
+    """A tree for each group; the weights sum to 1. Groups stand in the order of their names.
 
     >>> from augtree.transforms import Invert, Rotate
     >>> photo, sketch = Tree().with_node(1, Rotate(0.6), p=0.7), Tree().with_node(1, Invert(1.0), p=0.5)
@@ -42,15 +39,12 @@ class Forest(Policy):
     groups: Mapping[str, Member]
 
     def __init__(self, groups: Mapping[str, tuple[Tree, float]]) -> None:
-        if not groups:
-            raise ArgumentError("groups", "must have at least one group", groups)
-        members = {}
-        for name, (tree, weight) in groups.items():
-            if not isinstance(name, str) or not name:
-                raise ArgumentError("groups", "must have names", name)
-            if not isinstance(tree, Tree):
-                raise ArgumentError(f"groups/{escaped(name)}", "must have a tree", tree)
-            members[name] = Member(tree, number(f"groups/{escaped(name)}/weight", weight, 0, 1))
+        if not isinstance(groups, Mapping) or not groups:
+            raise ArgumentError("groups", "must map at least one group to its tree and weight", groups)
+        members = {name: _checked_member(name, groups[name]) for name in sorted(groups, key=_checked_name)}
+        domains = {member.tree.domain for member in members.values()} - {"any"}
+        if len(domains) > 1:
+            raise ArgumentError("groups", "must have trees that all work on images or all on graphs", sorted(domains))
         total = sum(member.weight for member in members.values())
         if abs(total - 1) > SUM_TOLERANCE:
             raise ArgumentError("groups", "must have weights that sum to 1", total)
@@ -80,19 +74,24 @@ class Forest(Policy):
         """Augment a batch, each sample by its group's tree; without groups, by a tree drawn by weight."""
         if groups is None:
             return super().__call__(batch, seed=seed, index=index, step=step)
-        names = [groups] if isinstance(groups, str) else [str(name) for name in listed(groups)]
+        names = [str(name) for name in listed(groups)]
         for name in names:
             if name not in self.groups:
                 raise InputError(f"a group must be one of {', '.join(self.groups)}, got {shown(name)}")
         if len(names) != batch_size(batch):
             raise InputError(f"there must be a group for each of the {batch_size(batch)} samples, got {len(names)}")
-        return _Grouped(self, tuple(names))(batch, seed=seed, index=index, step=step)
+        order = {name: i for i, name in enumerate(self.groups)}
+        return _Grouped(self, tuple(order[name] for name in names))(batch, seed=seed, index=index, step=step)
 
     def stages(self, key: Key) -> Iterator[Stage]:
         """Every tree with the samples that draw it."""
         edges = np.cumsum([member.weight for member in self.groups.values()])
         which = np.searchsorted(edges / edges[-1], key.uniform(CHOICE), side="right")
         yield [(member.tree, key.take(which == i)) for i, member in enumerate(self.groups.values())]
+
+    def route(self, key: Key) -> list[tuple[Any, ...]]:
+        """The path of each sample through its tree."""
+        return self._gathered(key, lambda tree, part: tree.route(part))
 
     def paths(self) -> list[tuple[float, tuple[Any, ...]]]:
         """The mixture's paths, with their probabilities."""
@@ -133,8 +132,25 @@ class Forest(Policy):
 
 
 def listed(groups: Any) -> list[Any]:
-    """Groups from a list, an array or a tensor."""
-    return list(groups.tolist() if hasattr(groups, "tolist") else groups)
+    """Groups from a list, an array, a tensor, or one alone."""
+    found = groups.tolist() if hasattr(groups, "tolist") else groups
+    return list(found) if isinstance(found, Iterable) and not isinstance(found, str) else [found]
+
+
+def _checked_name(name: Any) -> str:
+    try:
+        if isinstance(name, str) and name and name.encode():
+            return name
+    except UnicodeEncodeError:
+        pass
+    raise ArgumentError("groups", "must have names that are text", name)
+
+
+def _checked_member(name: str, given: Any) -> Member:
+    place = f"groups/{escaped(name)}"
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], Tree):
+        raise ArgumentError(place, "must be a tree and its weight", given)
+    return Member(given[0], number(f"{place}/weight", given[1], 0, 1))
 
 
 CHOICE = 66
@@ -146,9 +162,10 @@ class _Grouped(Policy):
     """A forest whose samples are known by group."""
 
     forest: Forest
-    names: tuple[str, ...]
+    which: tuple[int, ...]
+    """The number of each sample's group."""
 
     def stages(self, key: Key) -> Iterator[Stage]:
         """Every tree with its group's samples."""
-        mine = partial(np.equal, np.array(self.names)[key.rows])
-        yield [(member.tree, key.take(mine(name))) for name, member in self.forest.groups.items()]
+        which = np.array(self.which, np.int64)[key.rows]
+        yield [(member.tree, key.take(which == i)) for i, member in enumerate(self.forest.groups.values())]

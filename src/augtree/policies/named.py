@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from augtree.errors import PolicyFileError
+from augtree.errors import PolicyFileError, nearest
 from augtree.policies.codec import load
 from augtree.transforms import AutoAugment, Identity, Policy, RandAugment, TrivialAugment
 
@@ -21,8 +21,9 @@ NAMED: dict[str, Callable[[], Policy]] = {
 
 def find(policy: str) -> Policy:
     """A policy by its name, or from its file."""
-    if policy in NAMED:
-        return NAMED[policy]()
+    if policy.lower() in NAMED:
+        return NAMED[policy.lower()]()
     if not Path(policy).exists():
-        raise PolicyFileError(policy, "", f"a policy must be a file or one of {', '.join(NAMED)}, got neither")
+        hint = nearest(policy.lower(), NAMED)
+        raise PolicyFileError(policy, "", f"there is no such file, and the names are {', '.join(NAMED)}{hint}")
     return load(policy)  # type: ignore[no-any-return]

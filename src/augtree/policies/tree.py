@@ -47,11 +47,12 @@ class Tree(Transform):
 
     nodes: Mapping[int, Node]
     route = Policy.route
+    told = Policy.told
 
     def __init__(self, nodes: Mapping[int, tuple[Transform, float]] | None = None) -> None:
-        checked = {index: Node(*(nodes or {})[index]) for index in sorted(nodes or {})}
-        for index, node in checked.items():
-            _check_node(index, node)
+        if not isinstance(nodes, Mapping | None):
+            raise ArgumentError("nodes", "must be a mapping from index to a transform and its p", nodes)
+        checked = {index: _checked_node(index, node) for index, node in sorted_by_index(nodes or {})}
         for index in checked:
             _check_place(index, checked)
         _check_domains(checked)
@@ -62,20 +63,30 @@ class Tree(Transform):
     def with_node(self, index: int, transform: Transform, p: float | None = None) -> Self:
         """The tree with one more node, or another one in its place.
 
-        Without p: what the sibling leaves, or 1 where there is none.
+        Without p: what the sibling leaves, or 1 where there is none (Identity counts as none).
         """
-        whole_number("index", index, 1, 2**DEEPEST - 1)
+        index = whole_number("index", index, 1, 2**DEEPEST - 1)
         sibling = self.nodes.get(index ^ 1) if index > 1 else None
         if p is None:
             p = 1.0 if sibling is None else round(1 - sibling.p, 12)
+        elif sibling is not None and abs(number(f"nodes/{index}/p", p, 0, 1) + sibling.p - 1) > SUM_TOLERANCE:
+            rule = f"must be {1 - sibling.p:g}, what node {index ^ 1} leaves (take that out first to change both)"
+            raise ArgumentError(f"nodes/{index}/p", rule, p)
         return type(self)({**self.nodes, index: (transform, p)})
 
     def without_node(self, index: int) -> Self:
         """The tree without a node and everything below it."""
-        return type(self)({i: node for i, node in self.nodes.items() if not _is_below(i, index)})
+        if index not in self.nodes:
+            raise ArgumentError(
+                "index", f"must be that of a node ({', '.join(map(str, self.nodes)) or 'none'})", index
+            )
+        return type(self)({i: node for i, node in self.nodes.items() if not is_below(i, index)})
 
     def __getitem__(self, index: int) -> Node:
         return self.nodes[index]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.nodes)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -108,7 +119,7 @@ class Tree(Transform):
     @property
     def random(self) -> bool:  # type: ignore[override]
         """Whether anything is drawn."""
-        return any(node.transform.random or node.p not in (0, 1) for node in self.nodes.values())
+        return any(node.transform.random is not False or node.p not in (0, 1) for node in self.nodes.values())
 
     def p_left(self, index: int) -> float | None:
         """The probability of going left from a node; None at a leaf."""
@@ -157,24 +168,6 @@ class Tree(Transform):
             yield stage
             arrived = {i: samples for i, samples in next_level.items() if i in self.nodes and len(samples)}
 
-    def arguments(self) -> dict[str, Any]:
-        """The nodes, by index."""
-        nodes = {str(i): {"transform": node.transform, "p": node.p} for i, node in self.nodes.items()}
-        return {"nodes": nodes}
-
-    @classmethod
-    def from_arguments(cls, arguments: dict[str, Any]) -> Self:
-        """The tree of these nodes."""
-        nodes = arguments.get("nodes")
-        if set(arguments) != {"nodes"} or not isinstance(nodes, dict):
-            raise ArgumentError("", "must have nodes by index and nothing else", sorted(arguments))
-        for index, node in nodes.items():
-            if not (index.isascii() and index.isdigit() and index[0] != "0" and len(index) < 10):
-                raise ArgumentError("nodes", f"must have indices from 1 to {2**DEEPEST - 1}", index)
-            if not isinstance(node, dict) or set(node) != {"transform", "p"}:
-                raise ArgumentError(f"nodes/{index}", 'must be {"transform": ..., "p": ...}', node)
-        return cls({int(index): (node["transform"], node["p"]) for index, node in nodes.items()})
-
     def save(self, path: str | FilePath) -> None:
         """Write the tree to a JSON file; either all of it or nothing."""
         from augtree.policies.codec import save
@@ -211,14 +204,22 @@ APPLY, TURN = 64, 65
 """Counters of the tree's own draws at a node, beyond any that the node's transform makes there."""
 
 
-def _check_node(index: int, node: Node) -> None:
-    whole_number("nodes", index, 1, 2**DEEPEST - 1)
-    if not isinstance(node.transform, Transform):
-        raise ArgumentError(f"nodes/{index}/transform", "must be a transform", node.transform)
-    if node.transform.whole:
+def sorted_by_index(nodes: Mapping[Any, Any]) -> list[tuple[int, Any]]:
+    """The nodes in order, their indices checked."""
+    checked = ((whole_number("nodes", index, 1, 2**DEEPEST - 1), node) for index, node in nodes.items())
+    return sorted(checked, key=lambda pair: pair[0])
+
+
+def _checked_node(index: int, given: Any) -> Node:
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise ArgumentError(f"nodes/{index}", "must be a transform and its p", given)
+    transform, p = given
+    if not isinstance(transform, Transform):
+        raise ArgumentError(f"nodes/{index}/transform", "must be a transform", transform)
+    if transform.whole:
         rule = "must not change shape or type: a tree applies it to some samples only"
-        raise ArgumentError(f"nodes/{index}/transform", rule, str(node.transform))
-    number(f"nodes/{index}/p", node.p, 0, 1)
+        raise ArgumentError(f"nodes/{index}/transform", rule, str(transform))
+    return Node(transform, number(f"nodes/{index}/p", p, 0, 1))
 
 
 def _check_place(index: int, nodes: Mapping[int, Node]) -> None:
@@ -229,7 +230,7 @@ def _check_place(index: int, nodes: Mapping[int, Node]) -> None:
     if parent is None:
         raise ArgumentError(f"nodes/{index}", f"must have a parent {index // 2}", sorted(nodes))
     if isinstance(parent.transform, Identity):
-        raise ArgumentError(f"nodes/{index}", f"must not stand under Identity (node {index // 2})", "it there")
+        raise ArgumentError(f"nodes/{index}", f"must not stand under Identity, which node {index // 2} is")
     if sibling is not None and abs(nodes[index].p + sibling.p - 1) > SUM_TOLERANCE:
         rule = f"must sum to 1 with its sibling's, which is {sibling.p!r}"
         raise ArgumentError(f"nodes/{index}/p", rule, nodes[index].p)
@@ -247,7 +248,7 @@ def _check_domains(nodes: Mapping[int, Node]) -> None:
             raise ArgumentError(f"nodes/{index}/transform", rule, str(node.transform))
 
 
-def _is_below(index: int, top: int) -> bool:
+def is_below(index: int, top: int) -> bool:
     """Whether a node is another one or stands below it."""
     while index > top:
         index //= 2

@@ -1,9 +1,9 @@
-"""A sheet of pictures: originals on the left, augmented versions beside them, each with the path it took."""
+"""A sheet of pictures: originals on the left, augmented versions beside them, each with what happened to it."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,37 +11,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from augtree.errors import DataError, need, shown
+from augtree.errors import DataError, InputError, need, shown
 from augtree.keys import Key
 from augtree.transforms import Policy
 from augtree.transforms.base import apply_to_pictures
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
-CELL, GAP, CAPTION, HEAD = 112, 14, 56, 34
-INK, PALE, PAPER = (31, 41, 51), (123, 135, 148), (255, 255, 255)
+SMALLEST_CELL, GAP, LINE, HEAD = 96, 14, 13, 34
+LINES = 5
+"""Steps that a caption has room for."""
+INK, PALE, PAPER, FRAME = (31, 41, 51), (123, 135, 148), (255, 255, 255), (203, 210, 217)
+BATCH_BYTES = 1 << 27
 
 
 class Row(NamedTuple):
-    """A picture, its augmented versions and how each came about."""
+    """A picture, its augmented versions and what happened to each."""
 
     title: str
     original: Tensor
     versions: Tensor
-    paths: list[list[str]]
+    steps: list[tuple[str, ...]]
 
 
-def picture_files(places: Sequence[Path]) -> list[Path]:
-    """The files themselves, and the pictures in folders among them."""
-    files: list[Path] = []
-    for place in places:
-        if place.is_dir():
-            found = sorted(file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES)
-            if not found:
-                raise DataError(f"{place}: a folder must have pictures ({', '.join(SUFFIXES)}), got none")
-            files += found
-        else:
-            files.append(place)
-    return files
+def pictures_in(folder: Path) -> list[Path]:
+    """The pictures in a folder and the folders below it."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
 
 
 def read_picture(path: Path, longest: int) -> tuple[Tensor, bool]:
@@ -49,12 +43,10 @@ def read_picture(path: Path, longest: int) -> tuple[Tensor, bool]:
     image, ops = need("PIL.Image", "cli"), need("PIL.ImageOps", "cli")
     try:
         with image.open(path) as file:
-            picture = ops.exif_transpose(file)
-            if picture.mode.startswith("I;16"):
-                picture = image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
-            picture = picture.convert("L" if picture.mode in ("1", "L", "LA", "La", "I", "F") else "RGB")
+            picture = as_8_bits(ops.exif_transpose(file))
     except Exception as error:  # Pillow raises many kinds for a broken file
-        raise DataError(f"{path}: must be a picture, got {shown(str(error), 200)}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: must be a picture ({shown(str(reason), 200)[1:-1]})") from error
     shrunk = max(picture.size) > longest
     if shrunk:
         scale = longest / max(picture.size)
@@ -63,54 +55,88 @@ def read_picture(path: Path, longest: int) -> tuple[Tensor, bool]:
     return torch.from_numpy(array[None] if array.ndim == 2 else array.transpose(2, 0, 1).copy()), shrunk
 
 
+def as_8_bits(picture: Any) -> Any:
+    """A picture of 8 bits, grey or RGB, whatever it was."""
+    image = need("PIL.Image", "cli")
+    if picture.mode.startswith("I;16"):
+        return image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
+    if picture.mode in ("I", "F"):
+        raise ValueError(f"its values have no known range, mode {picture.mode}: convert it to 8 or 16 bits")
+    if picture.mode in ("1", "L", "LA", "La"):
+        return picture.convert("L")
+    return (picture.convert("RGBA") if picture.mode == "P" else picture).convert("RGB")
+
+
 def augmented(policy: Policy, pictures: Sequence[tuple[str, Tensor]], copies: int, seed: int) -> list[Row]:
-    """Versions of each picture. Pictures of one shape are one batch, so that SamplePairing finds partners."""
+    """Versions of each picture. Pictures of one shape make up batches, so that SamplePairing finds partners."""
     rows: list[Row | None] = [None] * len(pictures)
-    by_shape: dict[torch.Size, list[int]] = {}
-    for i, (_, picture) in enumerate(pictures):
-        by_shape.setdefault(picture.shape, []).append(i)
-    for members in by_shape.values():
+    for members in batches([picture for _, picture in pictures], copies):
         batch = torch.stack([pictures[i][1] for i in members for _ in range(copies)])
         key = Key.of(seed, [i * copies + j for i in members for j in range(copies)])
-        done, routes = apply_to_pictures(policy, batch, key), policy.route(key)
+        done, steps = apply_to_pictures(policy, batch, key), policy.told(key)
+        if done.dtype != torch.uint8:
+            raise InputError("a sheet needs pictures, but the policy makes floats of them: leave Normalize out")
         for place, i in enumerate(members):
             part = slice(place * copies, (place + 1) * copies)
-            rows[i] = Row(*pictures[i], done[part], [[str(step) for step in route] for route in routes[part]])
+            rows[i] = Row(*pictures[i], done[part], steps[part])
     return [row for row in rows if row is not None]
+
+
+def batches(pictures: Sequence[Tensor], copies: int) -> Iterator[list[int]]:
+    """The numbers of pictures that are of one shape, as many at a time as memory should hold."""
+    by_shape: dict[torch.Size, list[int]] = {}
+    for i, picture in enumerate(pictures):
+        by_shape.setdefault(picture.shape, []).append(i)
+    for shape, members in by_shape.items():
+        most = max(2, BATCH_BYTES // (copies * shape.numel()))
+        yield from (members[start : start + most] for start in range(0, len(members), most))
 
 
 def drawn(title: str, rows: Sequence[Row]) -> bytes:
     """The sheet as a PNG file."""
     image, draw_module = need("PIL.Image", "cli"), need("PIL.ImageDraw", "cli")
-    copies = max(len(row.versions) for row in rows)
-    width = GAP + (copies + 1) * (CELL + GAP)
-    sheet = image.new("RGB", (width, HEAD + GAP + len(rows) * (CELL + CAPTION)), PAPER)
+    cell = max(SMALLEST_CELL, *(max(row.original.shape[1:]) for row in rows))
+    thumbnails = [[as_cell(picture, cell) for picture in (row.original, *row.versions)] for row in rows]
+    captions = [[(row.title,), *row.steps] for row in rows]
+    heights = [
+        max(picture.height for picture in pictures) + LINE * max(len(lines(told)) for told in texts) + GAP
+        for pictures, texts in zip(thumbnails, captions, strict=True)
+    ]
+    width = GAP + max(len(pictures) for pictures in thumbnails) * (cell + GAP)
+    sheet = image.new("RGB", (width, HEAD + GAP + sum(heights)), PAPER)
     draw = draw_module.Draw(sheet)
     draw.text((GAP, 12), fitted(title, width - 2 * GAP, 14), fill=INK, font=font(14))
-    for number, row in enumerate(rows):
-        top = HEAD + GAP // 2 + number * (CELL + CAPTION)
-        cells = [(row.original, [row.title]), *zip(row.versions, row.paths, strict=True)]
-        for place, (picture, caption) in enumerate(cells):
-            left = GAP + place * (CELL + GAP)
-            thumbnail = as_cell(picture)
-            spot = (left + (CELL - thumbnail.width) // 2, top + (CELL - thumbnail.height) // 2)
-            sheet.paste(thumbnail, spot)
-            corners = [spot[0] - 1, spot[1] - 1, spot[0] + thumbnail.width, spot[1] + thumbnail.height]
-            draw.rectangle(corners, outline=(203, 210, 217))
-            for line, text in enumerate((caption or ["unchanged"])[:3]):
-                ink = INK if place == 0 else PALE
-                draw.text((left, top + CELL + 4 + 13 * line), fitted(text, CELL, 11), fill=ink, font=font(11))
+    top = HEAD
+    for pictures, texts, height in zip(thumbnails, captions, heights, strict=True):
+        tallest = max(picture.height for picture in pictures)
+        for place, (picture, told) in enumerate(zip(pictures, texts, strict=True)):
+            left = GAP + place * (cell + GAP)
+            spot = (left + (cell - picture.width) // 2, top + tallest - picture.height)
+            sheet.paste(picture, spot)
+            corners = [spot[0] - 1, spot[1] - 1, spot[0] + picture.width, spot[1] + picture.height]
+            draw.rectangle(corners, outline=FRAME)
+            for number, text in enumerate(lines(told)):
+                place_of_text = (left, top + tallest + 3 + LINE * number)
+                draw.text(place_of_text, fitted(text, cell, 11), fill=PALE if place else INK, font=font(11))
+        top += height
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
     return buffer.getvalue()
 
 
-def as_cell(picture: Tensor) -> Any:
+def lines(told: tuple[str, ...]) -> list[str]:
+    """A caption: a line a step, as far as there is room."""
+    if len(told) > LINES:
+        return [*told[: LINES - 1], f"and {len(told) - LINES + 1} more"]
+    return list(told) or ["unchanged"]
+
+
+def as_cell(picture: Tensor, cell: int) -> Any:
     """A picture at the size of a cell: small ones in visible pixels, large ones smoothed."""
     image = need("PIL.Image", "cli")
     array = picture.permute(1, 2, 0).numpy()
     out = image.fromarray(array[..., 0] if array.shape[2] == 1 else array).convert("RGB")
-    scale = CELL / max(out.size)
+    scale = cell / max(out.size)
     filter_ = image.Resampling.NEAREST if scale > 1 else image.Resampling.LANCZOS
     return out.resize([max(1, round(side * scale)) for side in out.size], filter_)
 

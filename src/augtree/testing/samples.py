@@ -14,16 +14,20 @@ from augtree.transforms import graph_batch
 from augtree.transforms.pictures import checked
 from augtree.transforms.spaces import GRAPH_MAGNITUDES, IMAGE_MAGNITUDES
 
+COUNT = 6
+
 
 class Samples(Protocol):
     """A batch of samples, and how to compare, cut and spoil it. Problems are told in words; none is ""."""
 
-    batch: Any
-
+    @property
+    def batch(self) -> Any: ...
     @property
     def magnitudes(self) -> tuple[float, ...]: ...
+    @property
+    def most_at_weakest(self) -> float: ...
 
-    def cloned(self) -> Any: ...
+    def stock(self) -> Samples: ...
     def equal(self, one: Any, other: Any) -> bool: ...
     def count(self, batch: Any) -> int: ...
     def first(self, batch: Any) -> Any: ...
@@ -56,15 +60,38 @@ class PictureSamples:
 
     def __init__(self, sample: Tensor) -> None:
         batch = checked(sample)
+        if not batch.numel():
+            raise InputError(f"a sample must hold at least one picture, got shape {list(batch.shape)}")
         if batch.dtype != torch.uint8:
             batch = (batch * 255).round().to(torch.uint8)
-        batch = batch[None] if batch.ndim == 3 else batch[:6]
-        while len(batch) < 6:
+        batch = batch[None] if batch.ndim == 3 else batch[:COUNT]
+        while len(batch) < COUNT:
             batch = torch.cat([batch, batch.flip(3), batch.flip(2)])
-        self.batch = batch[:6].clone()
+        self.pictures = batch[:COUNT].clone()
 
-    def cloned(self) -> Tensor:
-        return self.batch.clone()
+    @property
+    def batch(self) -> Tensor:
+        """Fresh each time, so that nothing spoils it for the next check."""
+        return self.pictures.clone()
+
+    @property
+    def most_at_weakest(self) -> float:
+        """Half of what lies between two pictures that have nothing to do with each other."""
+        return 0.5 * float((self.pictures.float() - self.pictures.roll(1, 0).float()).abs().mean() / 255)
+
+    def stock(self) -> PictureSamples:
+        """Pictures with everything in them: slopes, edges, texture, colours."""
+        rng = torch.Generator().manual_seed(7)
+        y, x = torch.meshgrid(torch.linspace(0, 1, 48), torch.linspace(0, 1, 48), indexing="ij")
+        pictures = torch.zeros(COUNT, self.pictures.shape[1], 48, 48)
+        for picture in pictures:
+            for channel in picture:
+                a, b, c = torch.rand(3, generator=rng) * 7 + 1
+                channel += 0.5 + 0.35 * torch.sin(a * x + b * y + c)
+            left, top = (int(v) for v in torch.randint(4, 24, (2,), generator=rng))
+            picture[:, top : top + 16, left : left + 12] *= torch.rand(len(picture), 1, 1, generator=rng) * 2
+        pictures += 0.06 * torch.randn(pictures.shape, generator=rng)
+        return PictureSamples((pictures.clamp(0, 1) * 255).round().to(torch.uint8))
 
     def equal(self, one: Any, other: Any) -> bool:
         return isinstance(one, Tensor) and isinstance(other, Tensor) and same_tensors(one, other)
@@ -95,12 +122,12 @@ class PictureSamples:
         }
 
     def degenerate(self) -> dict[str, Any]:
-        channels = self.batch.shape[1]
+        channels = self.pictures.shape[1]
         sizes = ((1, 1), (1, 9), (9, 1), (2, 2))
-        out = {f"{h}x{w} pixels": self.batch.new_full((3, channels, h, w), 90) for h, w in sizes}
-        out["black"] = torch.zeros_like(self.batch)
-        out["white"] = torch.full_like(self.batch, 255)
-        out["no pictures"] = self.batch[:0]
+        out = {f"{h}x{w} pixels": self.pictures.new_full((3, channels, h, w), 90) for h, w in sizes}
+        out["black"] = torch.zeros_like(self.pictures)
+        out["white"] = torch.full_like(self.pictures, 255)
+        out["no pictures"] = self.pictures[:0]
         return out
 
     def type_change(self, before: Tensor, after: Any) -> str:
@@ -118,16 +145,14 @@ class PictureSamples:
         return ""  # a policy never sees a picture's label
 
     def invalid(self, after: Tensor) -> str:
-        if after.is_floating_point() and not bool(after.isfinite().all()):
-            return "values are not finite"
-        return ""
+        return "" if bool(after.isfinite().all()) else "values are not finite"
 
     def effect(self, after: Tensor) -> float:
-        return float((after.float() - self.batch.float()).abs().mean() / 255)
+        return float((after.float() - self.pictures.float()).abs().mean() / 255)
 
     def changes(self, after: Tensor) -> tuple[Tensor, ...]:
         """The first picture's change, as it is and smoothed: fine texture hides which way things moved."""
-        change = after[0].float() - self.batch[0].float()
+        change = after[0].float() - self.pictures[0].float()
         smooth = torch.nn.functional.avg_pool2d(change, max(1, min(change.shape[1:]) // 6), 1)
         top, left = smooth.shape[1] // 8, smooth.shape[2] // 8
         inside = smooth[:, top : smooth.shape[1] - top, left : smooth.shape[2] - left]
@@ -138,16 +163,35 @@ class GraphSamples:
     """PyG graphs."""
 
     magnitudes = GRAPH_MAGNITUDES
+    most_at_weakest = 0.2
 
     def __init__(self, sample: Any) -> None:
         self.pyg = need("torch_geometric.data", "graph")
         batch, _ = graph_batch.as_batch(sample)
-        graphs = batch.to_data_list()
-        self.graphs = [copy.copy(graphs[i % len(graphs)]) for i in range(6)]
-        self.batch = self.pyg.Batch.from_data_list(self.graphs)
+        graphs = [graph for graph in batch.to_data_list() if graph.num_nodes]
+        if not graphs:
+            raise InputError("a sample must hold at least one graph with nodes, got none")
+        self.graphs = [graphs[i % len(graphs)] for i in range(COUNT)]
+        keys = list(graphs[0].keys())
+        self.of_nodes = [key for key in keys if all(graph.is_node_attr(key) for graph in graphs)]
+        self.of_edges = [key for key in keys if all(graph.is_edge_attr(key) for graph in graphs)]
+        self.of_graphs = [key for key in keys if key not in (*self.of_nodes, *self.of_edges, "num_nodes")]
 
-    def cloned(self) -> Any:
-        return self.batch.clone()
+    @property
+    def batch(self) -> Any:
+        """Fresh each time, so that nothing spoils it for the next check."""
+        return self.pyg.Batch.from_data_list([graph.clone() for graph in self.graphs])
+
+    def stock(self) -> GraphSamples:
+        """Graphs with everything in them."""
+        rng = torch.Generator().manual_seed(7)
+        graphs = []
+        for _ in range(COUNT):
+            joined = (torch.rand(18, 18, generator=rng) < 0.25).triu(1)
+            edges = (joined | joined.t()).nonzero().t().contiguous()
+            x, y = torch.randn(18, 3, generator=rng), torch.randint(2, (1,), generator=rng)
+            graphs.append(self.pyg.Data(x=x, edge_index=edges, edge_attr=torch.rand(edges.shape[1], 2), y=y))
+        return GraphSamples(self.pyg.Batch.from_data_list(graphs))
 
     def equal(self, one: Any, other: Any) -> bool:
         if not isinstance(one, self.pyg.Data) or set(one.keys()) != set(other.keys()):
@@ -168,34 +212,33 @@ class GraphSamples:
             yield start, self.cut(self.batch, start, count)
 
     def with_others_changed(self) -> Any:
-        others = [copy.copy(graph) for graph in self.graphs[1:]]
-        for graph in others:
-            if "x" in graph:
-                graph.x = graph.x.flip(0)
-            if "edge_index" in graph:
-                keep = graph.edge_index.max(0).values > 0
-                for key in list(graph.keys()):
-                    if graph.is_edge_attr(key):
-                        graph[key] = graph[key][:, keep] if key == "edge_index" else graph[key][keep]
+        others = [without_node_0(graph) for graph in self.graphs[1:]]
         return self.pyg.Batch.from_data_list([self.graphs[0], *others])
 
     def forms(self) -> dict[str, Any]:
-        return {"a Batch": self.batch, "a Data": self.graphs[0]}
+        return {"a Batch": self.batch, "a Data": self.graphs[0].clone()}
 
     def degenerate(self) -> dict[str, Any]:
-        data, batch = self.pyg.Data, self.pyg.Batch.from_data_list
-        none = torch.empty(2, 0, dtype=torch.long)
-        one = data(x=torch.ones(1, 2), edge_index=none, y=torch.tensor([0]))
-        full = torch.ones(4, 4).fill_diagonal_(0).nonzero().t()
-        bare = data(edge_index=full, num_nodes=4, y=torch.tensor([0]))
-        return {
-            "one node": one,
-            "graphs of one node": batch([one, one]),
-            "no edges": data(x=torch.ones(3, 2), edge_index=none, y=torch.tensor([0])),
-            "no edge_index at all": data(x=torch.ones(3, 2), y=torch.tensor([0])),
-            "no node features": batch([bare, bare]),
-            "a complete graph": data(x=torch.ones(4, 2), edge_index=full, y=torch.tensor([0])),
-        }
+        """The smallest and emptiest graphs that have the sample's fields."""
+        one = self.graphs[0].subgraph(torch.tensor([0]))
+        out = {"one node": one, "graphs of one node": self.pyg.Batch.from_data_list([one, one])}
+        if "edge_index" in one:
+            none = copy.copy(self.graphs[0])
+            for key in self.of_edges:
+                none[key] = none[key][:, :0] if key == "edge_index" else none[key][:0]
+            out["no edges"] = none
+            if self.graphs[0].num_edges:
+                out["a complete graph"] = self.complete()
+        return out
+
+    def complete(self) -> Any:
+        """Three nodes of the first graph, each joined with each other."""
+        out = self.graphs[0].subgraph(torch.arange(min(3, self.graphs[0].num_nodes)))
+        full = (1 - torch.eye(out.num_nodes)).nonzero().t()
+        for key in self.of_edges:
+            value = self.graphs[0][key]
+            out[key] = full if key == "edge_index" else value[torch.arange(full.shape[1]) % len(value)]
+        return out
 
     def type_change(self, before: Any, after: Any) -> str:
         if type(before) is not type(after):
@@ -212,49 +255,62 @@ class GraphSamples:
     def shape_change(self, before: Any, after: Any, whole: bool) -> str:  # noqa: ARG002
         if isinstance(before, self.pyg.Batch) and before.num_graphs != after.num_graphs:
             return f"{before.num_graphs} graphs became {after.num_graphs}"
-        if "x" in before and before.x.shape[1:] != after.x.shape[1:]:
-            return f"features {list(before.x.shape[1:])} became {list(after.x.shape[1:])}"
-        if after.num_nodes < (before.num_graphs if isinstance(before, self.pyg.Batch) else 1):
-            return "a graph has no node left"
+        for key in (*self.of_nodes, *self.of_edges):
+            if key == "edge_index" or not isinstance(before.get(key, None), Tensor):
+                continue
+            one, other = list(before[key].shape[1:]), list(after[key].shape[1:])
+            if one != other:
+                return f"entries of {key} of shape {one} became {other}"
         return ""
 
     def label_change(self, after: Any) -> str:
         for i, (one, other) in enumerate(zip(self.graphs, after.to_data_list(), strict=True)):
-            if "y" in one and ("y" not in other or not same(one.y, other.y)):
-                return f"y of graph {i} was {one.y} and is {other.y if 'y' in other else 'gone'}"
+            for key in self.of_graphs:
+                if key not in other or not same(one[key], other[key]):
+                    return f"{key} of graph {i} was {one[key]} and is {other.get(key, 'gone')}"
         return ""
 
     def invalid(self, after: Any) -> str:
         graphs = after.to_data_list() if isinstance(after, self.pyg.Batch) else [after]
         for i, graph in enumerate(graphs):
-            if "x" in graph and not bool(graph.x.isfinite().all()):
-                return f"graph {i} has features that are not finite"
-            if "x" in graph and len(graph.x) != graph.num_nodes:
-                return f"graph {i} has {len(graph.x)} feature rows for {graph.num_nodes} nodes"
-            problem = invalid_edges(graph)
+            problem = self.invalid_graph(graph)
             if problem:
                 return f"graph {i} {problem}"
         return ""
 
+    def invalid_graph(self, graph: Any) -> str:
+        """What is wrong with a graph."""
+        if not graph.num_nodes:
+            return "has no node left"
+        for key, value in graph:
+            if isinstance(value, Tensor) and not bool(value.isfinite().all()):
+                return f"has {key} with values that are not finite"
+        edges = graph.get("edge_index", None)
+        if edges is not None and edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= graph.num_nodes):
+            return f"has an edge to node {int(edges.max())} of {graph.num_nodes}, or of another graph"
+        for keys, count, what in (
+            (self.of_nodes, graph.num_nodes, "nodes"),
+            (self.of_edges, graph.num_edges, "edges"),
+        ):
+            for key in keys:
+                size = graph[key].shape[1] if key == "edge_index" else len(graph[key])
+                if key in graph and size != count:
+                    return f"has {size} entries of {key} for {count} {what}"
+        return ""
+
     def effect(self, after: Any) -> float:
-        return sum(difference(a, b) for a, b in zip(self.graphs, after.to_data_list(), strict=True)) / len(
-            self.graphs
-        )
+        pairs = zip(self.graphs, after.to_data_list(), strict=True)
+        return sum(difference(one, other) for one, other in pairs) / COUNT
 
     def changes(self, after: Any) -> tuple[Tensor, ...]:  # noqa: ARG002
         raise InputError("no graph transform has two sides")
 
 
-def invalid_edges(graph: Any) -> str:
-    """What is wrong with a graph's edges."""
-    if "edge_index" not in graph or not graph.edge_index.numel():
-        return ""
-    if int(graph.edge_index.min()) < 0 or int(graph.edge_index.max()) >= graph.num_nodes:
-        return f"has an edge to node {int(graph.edge_index.max())} of {graph.num_nodes}, or of another graph"
-    for key in graph.keys():  # noqa: SIM118 - a Data iterates over pairs
-        if key.startswith("edge_attr") and len(graph[key]) != graph.edge_index.shape[1]:
-            return f"has {len(graph[key])} entries of {key} for {graph.edge_index.shape[1]} edges"
-    return ""
+def without_node_0(graph: Any) -> Any:
+    """Another graph, with the same fields."""
+    if graph.num_nodes == 1:
+        return graph
+    return graph.subgraph(torch.arange(1, graph.num_nodes))
 
 
 def difference(one: Any, other: Any) -> float:

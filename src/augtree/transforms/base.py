@@ -7,13 +7,15 @@ that is made of others implements `stages`, which serves both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from augtree.errors import ArgumentError, InputError, number
+from augtree.errors import ArgumentError, InputError, escaped, number
 from augtree.keys import Key, fresh_seed
 from augtree.transforms.pictures import Pictures, Plan, Shape, checked, merged
 
@@ -30,23 +32,37 @@ class Policy:
 
     def stages(self, key: Key) -> Iterable[Stage]:
         """The transforms to apply, in order, each with the samples it is for."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement draw (pictures), act (graphs) or stages (both)"
+        )
 
     def route(self, key: Key) -> list[tuple[Transform, ...]]:
-        """The transforms that each sample meets on its way."""
-        met: dict[int, tuple[Transform, ...]] = dict.fromkeys(key.rows.tolist(), ())
+        """The transforms that each sample meets on its way; for a tree, one of its `paths()`."""
+        return self._gathered(key, lambda transform, part: [(transform,)] * len(part))
+
+    def told(self, key: Key) -> list[tuple[str, ...]]:
+        """What happens to each sample, in words, down to the last operation."""
+        return self._gathered(key, lambda transform, part: transform.told(part))
+
+    def _gathered(self, key: Key, what: Callable[[Transform, Key], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+        found: dict[int, tuple[Any, ...]] = dict.fromkeys(key.rows.tolist(), ())
         for stage in self.stages(key):
             for transform, part in stage:
-                for row, steps in zip(part.rows.tolist(), transform.route(part), strict=True):
-                    met[row] += steps
-        return list(met.values())
+                for row, steps in zip(part.rows.tolist(), what(transform, part), strict=True):
+                    found[row] += steps
+        return list(found.values())
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """What will happen to each picture."""
         plan: Plan = []
         for stage in self.stages(key):
-            plan += merged(transform.draw(part, shape) for transform, part in stage if len(part))
+            plan += merged(transform.draw(part, shape) for transform, part in stage if len(part) or transform.whole)
+            shape = stage[0][0].shape_after(shape) if stage else shape
         return plan
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """The shape of the pictures afterwards."""
+        return shape
 
     def act(self, graphs: Data, key: Key) -> Data:
         """The batch of graphs with those that the key names transformed."""
@@ -70,7 +86,10 @@ class Policy:
         stand in their data set (one number: the first sample's), `step` which pass over it this is. Without a
         seed one is taken from torch's CPU generator.
         """
-        seed = fresh_seed() if seed is None else seed
+        if seed is None:
+            if index is not None or step != 0:
+                raise ArgumentError("seed", "must be given where index or step are", seed)
+            seed = fresh_seed()
         if not isinstance(batch, Tensor):
             return cast(Batch, _on_graphs(self, batch, seed, index, step))
         pictures = checked(batch)
@@ -92,8 +111,8 @@ class Transform(Policy):
     """
 
     domain: ClassVar[Literal["image", "graph", "any"]] = "image"
-    random: ClassVar[bool] = True
-    """Different keys give different results."""
+    random: ClassVar[bool | None] = True
+    """Different keys give different results; None where that is not known."""
     scaled: ClassVar[bool] = False
     """The effect is small at the weakest magnitude and grows with it."""
     signed: ClassVar[bool] = False
@@ -102,6 +121,8 @@ class Transform(Policy):
     """A sample's result depends on the other samples of the batch."""
     whole: ClassVar[bool] = False
     """The shape or the type changes, so it must act on every sample: it cannot stand in a tree."""
+    final: ClassVar[bool] = False
+    """The type changes, so nothing can come after."""
 
     magnitude: float | None = None
 
@@ -110,14 +131,25 @@ class Transform(Policy):
         """What the transform is called in files and spaces."""
         return type(self).__name__
 
-    def stages(self, key: Key) -> Iterable[Stage]:  # noqa: ARG002
-        """A transform on pictures implements `draw` instead, one on graphs `act`: the other is no input for it."""
-        kinds = ("pictures", "graphs") if self.domain == "image" else ("graphs", "pictures")
-        raise InputError(f"{self.name} works on {kinds[0]}, got {kinds[1]}")
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """What will happen to each picture."""
+        if self.domain == "graph":
+            raise InputError(f"{self.name} works on graphs, got pictures")
+        return super().draw(key, shape)
+
+    def act(self, graphs: Data, key: Key) -> Data:
+        """The batch of graphs with those that the key names transformed."""
+        if self.domain == "image":
+            raise InputError(f"{self.name} works on pictures, got graphs")
+        return super().act(graphs, key)
 
     def route(self, key: Key) -> list[tuple[Transform, ...]]:
-        """Itself; one that is made of others shows them instead."""
+        """Itself."""
         return [(self,)] * len(key)
+
+    def told(self, key: Key) -> list[tuple[str, ...]]:
+        """Its name; one that is made of others tells those that were drawn."""
+        return [(str(self),)] * len(key)
 
     def at(self, magnitude: float) -> Self:
         """The same transform at another magnitude."""
@@ -133,14 +165,16 @@ class Transform(Policy):
     @classmethod
     def from_arguments(cls, arguments: dict[str, Any]) -> Self:
         """The transform that has these arguments."""
-        known = [field.name for field in dataclasses.fields(cast(Any, cls))]
+        fields = dataclasses.fields(cast(Any, cls))
         for given in arguments:
-            if given not in known:
-                raise ArgumentError(given, f"is no argument of {cls.__name__} ({', '.join(known) or 'none'})", "it")
-        try:
-            return cls(**arguments)
-        except TypeError as error:
-            raise ArgumentError("", f"must be the arguments of {cls.__name__} ({error})", arguments) from error
+            if given not in [field.name for field in fields]:
+                known = ", ".join(field.name for field in fields) or "none"
+                raise ArgumentError(escaped(given), f"is no argument of {cls.__name__}, which has {known}")
+        for field in fields:
+            needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            if needed and field.name not in arguments:
+                raise ArgumentError(field.name, f"is missing: {cls.__name__} needs it")
+        return cls(**arguments)
 
     def __str__(self) -> str:
         """`Rotate(0.6)`; without a magnitude, what is not the default: `RandAugment(m=14)`. `repr` has everything."""
@@ -160,6 +194,7 @@ class Identity(Transform):
     domain = "any"
     random = False
     route = Policy.route
+    told = Policy.told
 
     def stages(self, key: Key) -> Iterator[Stage]:  # noqa: ARG002
         """Nothing to do."""
@@ -173,9 +208,9 @@ class PolicyModule(nn.Module):
         super().__init__()
         self.policy = policy
 
-    def forward(self, batch: Batch) -> Batch:
-        """Augment the batch while training."""
-        return self.policy(batch) if self.training else batch
+    def forward(self, batch: Batch, **where: Any) -> Batch:
+        """Augment the batch while training; seed, index, step and a forest's groups are passed on."""
+        return self.policy(batch, **where) if self.training else batch
 
     def extra_repr(self) -> str:
         """The policy in the module's printout."""
@@ -193,15 +228,17 @@ def _on_graphs(policy: Policy, batch: Any, seed: int, index: Any, step: int) -> 
 
     if not graph_batch.is_graph(batch):
         kind = f"{type(batch).__module__}.{type(batch).__qualname__}"
+        remedies = {"PIL": "torchvision's PILToTensor()", "numpy": "torch.from_numpy(a).permute(2, 0, 1)"}
+        remedy = remedies.get(kind.partition(".")[0])
         raise InputError(
-            f"a policy takes a tensor of pictures or a PyG Data or Batch, got {kind}"
-            + (": turn it into a tensor first (torchvision: PILToTensor())" if kind.startswith("PIL.") else "")
+            f"a policy takes a tensor of pictures or a PyG Data or Batch, got {kind.removeprefix('builtins.')}"
+            + (f": make it a tensor first, {remedy}" if remedy else "")
         )
     graphs, single = graph_batch.as_batch(batch)
     key = Key.of(seed, indices(index, graphs.num_graphs, single), step=step)
     with torch.no_grad():
         out = policy.act(graphs, key)
-    return out.get_example(0) if single else out
+    return graph_batch.alone(out, batch) if single else out
 
 
 def batch_size(batch: Any) -> int:
@@ -211,21 +248,21 @@ def batch_size(batch: Any) -> int:
     return int(getattr(batch, "num_graphs", 1))
 
 
-def indices(index: int | Sequence[int] | Tensor | None, count: int, single: bool) -> Sequence[int] | Tensor:
-    """The index of each sample."""
+def indices(index: Any, count: int, single: bool) -> NDArray[np.int64]:
+    """The index of each sample; one number is that of the first."""
     if index is None:
-        return range(count)
-    if isinstance(index, int) and not isinstance(index, bool):
-        return range(index, index + count)
-    values = torch.as_tensor(index)
-    if values.is_floating_point() or values.dtype == torch.bool:
-        raise ArgumentError("index", "must be whole numbers", index)
-    if values.numel() != count:
+        index = 0
+    values = np.asarray(index.cpu() if isinstance(index, Tensor) else index)
+    if values.dtype.kind not in "iu" and values.size:
+        raise ArgumentError("index", "must be whole numbers of 64 bits", index)
+    if values.ndim == 0:
+        return int(values) + np.arange(count, dtype=np.int64)
+    if values.size != count:
         rule = "must be one number" if single else f"must be one number, or one for each of the {count} samples"
         raise ArgumentError("index", rule, index)
-    return values.reshape(-1).cpu()
+    return values.reshape(-1).astype(np.int64)
 
 
-def check_magnitude(magnitude: Any, most: float = 1.0) -> None:
-    """Raise unless it is a number in (0, most]."""
-    number("magnitude", magnitude, 0, most, open_low=True)
+def check_magnitude(magnitude: Any) -> float:
+    """A magnitude in (0, 1], or an error."""
+    return number("magnitude", magnitude, 0, 1, open_low=True)

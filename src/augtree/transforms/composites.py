@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from augtree.errors import ArgumentError, number, whole_number
+from augtree.errors import ArgumentError, InputError, number, whole_number
 from augtree.keys import Key
 from augtree.transforms import images as op
 from augtree.transforms.autoaugment import POLICIES
@@ -30,6 +30,7 @@ class Chain(Transform):
 
     steps: Sequence[Transform | tuple[Transform, float]] = ()
     route = Policy.route
+    told = Policy.told
 
     def __post_init__(self) -> None:
         given: Any = self.steps
@@ -45,6 +46,9 @@ class Chain(Transform):
                 rule = f"must be 1: {transform.name} changes shape or type, so it is for all samples"
                 raise ArgumentError(f"steps/{i}/p", rule, p)
             steps.append((transform, float(p)))
+        for i, (transform, _) in enumerate(steps[:-1]):
+            if transform.final:
+                raise ArgumentError(f"steps/{i}", "must be the last step: it makes floats", str(transform))
         if len({transform.domain for transform, _ in steps} - {"any"}) > 1:
             raise ArgumentError("steps", "must all work on pictures or all on graphs", [str(t) for t, _ in steps])
         object.__setattr__(self, "steps", tuple(steps))
@@ -70,30 +74,26 @@ class Chain(Transform):
         return any(step.whole for step, _ in self.pairs)
 
     @property
+    def final(self) -> bool:  # type: ignore[override]
+        """Whether the last step changes the type."""
+        return any(step.final for step, _ in self.pairs)
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """The shape of the pictures after all steps."""
+        for step, p in self.pairs:
+            shape = step.shape_after(shape) if p else shape
+        return shape
+
+    @property
     def random(self) -> bool:  # type: ignore[override]
         """Whether anything is drawn."""
-        return any(step.random or p not in (0, 1) for step, p in self.pairs)
+        return any(step.random is not False or p not in (0, 1) for step, p in self.pairs)
 
     def stages(self, key: Key) -> Iterator[Stage]:
         """Step by step."""
         for i, (transform, p) in enumerate(self.pairs):
             here = key.at(i)
             yield [(transform, here.at(1).take(here.uniform() < p))]
-
-    def arguments(self) -> dict[str, Any]:
-        """The steps, each with its p."""
-        return {"steps": [{"transform": transform, "p": p} for transform, p in self.pairs]}
-
-    @classmethod
-    def from_arguments(cls, arguments: dict[str, Any]) -> Self:
-        """The chain of these steps."""
-        steps = arguments.get("steps")
-        if set(arguments) != {"steps"} or not isinstance(steps, list):
-            raise ArgumentError("", "must have a list of steps and nothing else", sorted(arguments))
-        for i, step in enumerate(steps):
-            if not isinstance(step, dict) or set(step) != {"transform", "p"}:
-                raise ArgumentError(f"steps/{i}", 'must be {"transform": ..., "p": ...}', step)
-        return cls([(step["transform"], step["p"]) for step in steps])
 
     def __str__(self) -> str:
         return f"Chain({', '.join(str(step) + ('' if p == 1 else f' p={p:g}') for step, p in self.pairs)})"
@@ -122,12 +122,15 @@ PALETTE: tuple[type[Transform], ...] = (
 class Choice:
     """Draws for each picture one of several operations, at its own level."""
 
+    name: str
     kinds: Sequence[type[Transform]]
     fill: int
     wide: bool
 
     def draw(self, which: NDArray[np.int64], level: NDArray[np.float64], key: Key, shape: Shape) -> Plan:
         """The operation with number `which` for each picture; none where there is no such number."""
+        if op.Color in self.kinds and shape.channels not in (1, 3):  # not only where Color is drawn
+            raise InputError(f"{self.name} needs pictures of 1 or 3 channels, got {shape.channels}")
         sign = op.signs(key)
         plans: list[Plan] = []
         for place in np.unique(which).tolist():
@@ -139,6 +142,12 @@ class Choice:
                 plans.append([[operation.work(key.take(rows), values, shape)]])
         return merged(plans)
 
+    def told(self, which: NDArray[np.int64], level: NDArray[np.float64]) -> list[tuple[str, ...]]:
+        """The operation and the level of each picture, in words."""
+        names = [kind.__name__ for kind in self.kinds]
+        pairs = zip(which.tolist(), level.tolist(), strict=True)
+        return [(f"{names[i]} {x:.2g}",) if i >= 0 and names[i] != "Identity" else () for i, x in pairs]
+
     def limit(self, kind: type[op.Operation], shape: Shape) -> float:
         """The parameter at level 1; the wide range of translations is in pixels."""
         if not self.wide:
@@ -148,8 +157,28 @@ class Choice:
         return kind.wide
 
 
+class Drawn(Transform):
+    """A transform that draws its operations, one after the other."""
+
+    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
+        """For each place in the row: what there is to choose from, what is chosen, its level, and its key."""
+        raise NotImplementedError
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """The operations of each picture."""
+        plan: Plan = []
+        for choice, which, level, here in self.choices(key):
+            plan += choice.draw(which, level, here, shape)
+        return plan
+
+    def told(self, key: Key) -> list[tuple[str, ...]]:
+        """The operations of each picture, in words."""
+        places = [choice.told(which, level) for choice, which, level, _ in self.choices(key)]
+        return [tuple(word for words in row for word in words) for row in zip(*places, strict=True)]
+
+
 @dataclass(frozen=True)
-class RandAugment(Transform):
+class RandAugment(Drawn):
     """n operations in a row, each any of fourteen, all at magnitude m of 30 (Cubuk et al. 2020)."""
 
     n: int = 2
@@ -161,18 +190,16 @@ class RandAugment(Transform):
         whole_number("m", self.m, 0, 30)
         whole_number("fill", self.fill, 0, 255)
 
-    def draw(self, key: Key, shape: Shape) -> Plan:
-        """N operations for each picture."""
-        plan: Plan = []
+    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
+        """N operations at one level."""
+        choice = Choice(self.name, PALETTE, self.fill, wide=False)
         for i in range(self.n):
             here = key.at(i)
-            which = here.below(len(PALETTE), CHOICE)
-            plan += Choice(PALETTE, self.fill, wide=False).draw(which, np.full(len(key), self.m / 30), here, shape)
-        return plan
+            yield choice, here.below(len(PALETTE), CHOICE), np.full(len(key), self.m / 30), here
 
 
 @dataclass(frozen=True)
-class TrivialAugment(Transform):
+class TrivialAugment(Drawn):
     """One operation, any of fourteen, at any of 31 magnitudes of the wide range (Müller and Hutter 2021)."""
 
     fill: int = op.FILL
@@ -180,39 +207,36 @@ class TrivialAugment(Transform):
     def __post_init__(self) -> None:
         whole_number("fill", self.fill, 0, 255)
 
-    def draw(self, key: Key, shape: Shape) -> Plan:
-        """An operation and a magnitude for each picture."""
-        which, level = key.below(len(PALETTE), CHOICE), key.below(31, op.LEVEL) / 30
-        return Choice(PALETTE, self.fill, wide=True).draw(which, level, key, shape)
+    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
+        """One operation at one of 31 levels."""
+        choice = Choice(self.name, PALETTE, self.fill, wide=True)
+        yield choice, key.below(len(PALETTE), CHOICE), key.below(31, op.LEVEL) / 30, key
 
 
 @dataclass(frozen=True)
-class AutoAugment(Transform):
+class AutoAugment(Drawn):
     """A policy that AutoAugment's authors found and published: 25 pairs of operations (Cubuk et al. 2019)."""
 
     policy: str = "cifar10"
     fill: int = op.FILL
 
     def __post_init__(self) -> None:
-        if self.policy not in POLICIES:
+        if not isinstance(self.policy, str) or self.policy not in POLICIES:
             raise ArgumentError("policy", f"must be one of {', '.join(POLICIES)}", self.policy)
         whole_number("fill", self.fill, 0, 255)
 
-    def draw(self, key: Key, shape: Shape) -> Plan:
-        """A pair for each picture; each of the two with its probability."""
+    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
+        """A pair of operations, each with its probability and level."""
         table = POLICIES[self.policy]
         pair = key.below(len(table), CHOICE)
         names = sorted({name for row in table for name, _, _ in row})
-        kinds = [getattr(op, name) for name in names]
-        plan: Plan = []
+        choice = Choice(self.name, [getattr(op, name) for name in names], self.fill, wide=False)
         for place in range(2):
             here = key.at(place)
             which = np.array([names.index(row[place][0]) for row in table])[pair]
             chance = np.array([row[place][1] for row in table])[pair]
             level = np.array([(row[place][2] or 0) / 9 for row in table])[pair]
-            which = np.where(here.uniform(CHOICE) < chance, which, -1)
-            plan += Choice(kinds, self.fill, wide=False).draw(which, level, here, shape)
-        return plan
+            yield choice, np.where(here.uniform(CHOICE) < chance, which, -1), level, here
 
 
 CHOICE = 8

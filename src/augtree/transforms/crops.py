@@ -67,29 +67,21 @@ class RandomCrop(Transform):
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """The part of each picture."""
-        return [[Work(kernels.resize, key.rows, self.tables(key, shape, shape.height, shape.width))]]
-
-    def tables(self, key: Key, shape: Shape, height: int, width: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """For `kernels.resize`: first sources and weights, across and down."""
-        area = shape.height * shape.width * between(self.scale, key.uniform(0))
-        form = np.exp(between((float(np.log(self.ratio[0])), float(np.log(self.ratio[1]))), key.uniform(1)))
-        part_width = np.clip(np.rint(np.sqrt(area * form)), 1, shape.width).astype(np.int64)
-        part_height = np.clip(np.rint(np.sqrt(area / form)), 1, shape.height).astype(np.int64)
-        left = key.below(shape.width - part_width + 1, 2)
-        top = key.below(shape.height - part_height + 1, 3)
-        across = bilinear(shape.width, left, left + part_width, width)
-        return across + bilinear(shape.height, top, top + part_height, height)
+        tables = crop_tables(self.scale, self.ratio, key, shape, (shape.height, shape.width))
+        return [[Work(kernels.resize, key.rows, tables)]]
 
 
 @dataclass(frozen=True)
-class ResizedCrop(RandomCrop):
-    """A random part of the picture at a size of one's choice (a number, or height and width)."""
+class ResizedCrop(Transform):
+    """A random part of the picture, drawn as by RandomCrop, at another size: a number, or height and width."""
 
     size: int | tuple[int, int] = 224
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
     whole = True
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        RandomCrop.__post_init__(self)  # type: ignore[arg-type]
         if isinstance(self.size, Sequence) and not isinstance(self.size, str):
             if len(self.size) != 2:
                 raise ArgumentError("size", "must be a number, or height and width", self.size)
@@ -100,35 +92,58 @@ class ResizedCrop(RandomCrop):
     def draw(self, key: Key, shape: Shape) -> Plan:
         """The part of each picture."""
         need_all(self, key, shape)
+        after = self.shape_after(shape)
+        tables = crop_tables(self.scale, self.ratio, key, shape, (after.height, after.width))
+        return [[Work(kernels.resize, key.rows, tables, changes="shape")]]
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """The size asked for."""
         height, width = self.size if isinstance(self.size, tuple) else (self.size, self.size)
-        return [[Work(kernels.resize, key.rows, self.tables(key, shape, height, width), changes="shape")]]
+        return shape._replace(height=height, width=width)
+
+
+def crop_tables(
+    scale: tuple[float, float], ratio: tuple[float, float], key: Key, shape: Shape, size: tuple[int, int]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """For `kernels.resize`: first sources and weights, across and down, of a random part of each picture."""
+    area = shape.height * shape.width * between(scale, key.uniform(0))
+    form = np.exp(between((float(np.log(ratio[0])), float(np.log(ratio[1]))), key.uniform(1)))
+    width = np.clip(np.rint(np.sqrt(area * form)), 1, shape.width).astype(np.int64)
+    height = np.clip(np.rint(np.sqrt(area / form)), 1, shape.height).astype(np.int64)
+    left = key.below(shape.width - width + 1, 2)
+    top = key.below(shape.height - height + 1, 3)
+    across = bilinear(shape.width, left, left + width, size[1])
+    return across + bilinear(shape.height, top, top + height, size[0])
 
 
 @dataclass(frozen=True)
 class Normalize(Transform):
-    """Floats with the given mean and deviation taken out, channel by channel: the last step before a model."""
+    """Floats with the mean and the standard deviation taken out, channel by channel: the last step before a model."""
 
     mean: tuple[float, ...] = (0.5,)
-    deviation: tuple[float, ...] = (0.5,)
+    std: tuple[float, ...] = (0.5,)
     random = False
     whole = True
+    final = True
 
     def __post_init__(self) -> None:
-        for name in ("mean", "deviation"):
+        for name in ("mean", "std"):
             given = getattr(self, name)
             if isinstance(given, str) or not isinstance(given, Sequence) or not given:
                 raise ArgumentError(name, "must be a list of numbers, one a channel", given)
             low = -10.0 if name == "mean" else 1e-6
-            object.__setattr__(self, name, tuple(number(name, value, low, 10) for value in given))
-        if len(self.mean) != len(self.deviation):
-            raise ArgumentError("deviation", f"must have {len(self.mean)} entries as mean has", self.deviation)
+            object.__setattr__(
+                self, name, tuple(number(f"{name}/{i}", value, low, 10) for i, value in enumerate(given))
+            )
+        if len(self.mean) != len(self.std):
+            raise ArgumentError("std", f"must have {len(self.mean)} entries as mean has", self.std)
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """Nothing is random here."""
         need_all(self, key, shape)
         if len(self.mean) not in (1, shape.channels):
             raise InputError(f"Normalize has {len(self.mean)} means for pictures of {shape.channels} channels")
-        params = (np.array(self.mean, np.float32), np.array(self.deviation, np.float32))
+        params = (np.array(self.mean, np.float32), np.array(self.std, np.float32))
         return [[Work(kernels.normalize, key.rows, params, changes="type")]]
 
 
@@ -142,7 +157,7 @@ def interval(field: str, given: Any, low: float, high: float) -> tuple[float, fl
     """Two numbers in order, within their range."""
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
         raise ArgumentError(field, "must be two numbers", given)
-    first, last = (number(field, value, low, high) for value in given)
+    first, last = (number(f"{field}/{i}", value, low, high) for i, value in enumerate(given))
     if first > last:
         raise ArgumentError(field, "must be two numbers in order", given)
     return first, last

@@ -18,7 +18,7 @@ from torch import Tensor
 from augtree.errors import whole_number
 from augtree.keys import Key, element_bits, shift
 from augtree.transforms.base import Transform, check_magnitude
-from augtree.transforms.graph_batch import Graphs, true_at
+from augtree.transforms.graph_batch import Graphs, spread_out, true_at
 
 ROUND, PICK, NEW, TURN, WALK = range(5)
 """Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks."""
@@ -33,7 +33,7 @@ class GraphTransform(Transform):
     scaled = True
 
     def __post_init__(self) -> None:
-        check_magnitude(self.magnitude)
+        object.__setattr__(self, "magnitude", check_magnitude(self.magnitude))
 
     def act(self, graphs: Any, key: Key) -> Any:
         """Transform the graphs the key names, at the magnitude as ratio; the others have ratio 0."""
@@ -122,8 +122,10 @@ class Subgraph(GraphTransform):
         """Write into `order` when each node is first visited, walks counted one after the other."""
         device = graphs.graph.device
         ways, first, target = neighbours(graphs.edge_index, len(order))
-        graph = torch.repeat_interleave(torch.arange(len(walks)), walks)
-        number = (torch.arange(len(graph)) - (walks.cumsum(0) - walks).index_select(0, graph)).to(device)
+        graph = spread_out(walks)
+        number = (torch.arange(len(graph), device="cpu") - (walks.cumsum(0) - walks).index_select(0, graph)).to(
+            device
+        )
         graph = graph.to(device)
         seen = number * self.length + torch.arange(self.length, device=device).view(-1, 1)
         draws = element_bits(state.index_select(0, graph), seen, WALK).unbind()

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from augtree.errors import InputError, whole_number
+from augtree.errors import InputError, number, whole_number
 from augtree.keys import Key
 from augtree.transforms import kernels
 from augtree.transforms.base import Transform, check_magnitude
@@ -41,11 +41,11 @@ class Operation(Transform):
     wide: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
-        check_magnitude(self.magnitude)
+        object.__setattr__(self, "magnitude", check_magnitude(self.magnitude))
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """A level and a sign for each picture."""
-        level = np.maximum(self.magnitude - BIN * key.uniform(LEVEL), 0)
+        level = self.magnitude - min(BIN, self.magnitude) * key.uniform(LEVEL)
         return [[self.work(key, self.values(level, signs(key), self.limit), shape)]]
 
     def values(self, level: Floats, sign: Floats, limit: float) -> Floats:
@@ -185,6 +185,7 @@ def turned(degrees: Floats, shape: Shape) -> NDArray[np.int64]:
 class Plain(Operation):
     """An operation without a parameter: it is the same at every magnitude."""
 
+    magnitude: float = 1.0
     scaled = False
     random = False
     kernel: ClassVar[Kernel]
@@ -320,7 +321,7 @@ class Cutout(Operation):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole_number("fill", self.fill, 0, 255)
-        check_magnitude(self.share)
+        number("share", self.share, 0, 1, open_low=True)
 
     def values(self, level: Floats, sign: Floats, limit: float) -> Floats:  # noqa: ARG002
         """The side as a share."""

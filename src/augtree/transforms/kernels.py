@@ -261,7 +261,10 @@ def mirror(pictures: Tensor) -> Tensor:
 
 
 def resize(pictures: Tensor, left: Tensor, across: Tensor, top: Tensor, down: Tensor) -> Tensor:
-    """Pillow's resize with a box: first sources [n,out] and weights [n,out,taps] (22 bits) across, then down."""
+    """Pillow's resize with a box: first sources [n,out] and weights [n,out,taps] (22 bits), across and then down.
+
+    Pillow 13 goes down first where the height shrinks much more than the width; that may differ by one.
+    """
     return resample(resample(pictures, left, across).transpose(2, 3), top, down).transpose(2, 3)
 
 
@@ -270,8 +273,8 @@ def resample(pictures: Tensor, first: Tensor, weights: Tensor) -> Tensor:
     count, channels, lines, size = pictures.shape
     total = torch.full((count, channels, lines, first.shape[1]), 1 << 21, dtype=torch.int32, device=pictures.device)
     for tap in range(weights.shape[2]):
-        source = (first + tap).clamp_(max=size - 1).view(count, 1, 1, -1).expand_as(total)
-        total += pictures.gather(3, source) * weights[:, :, tap].to(torch.int32).view(count, 1, 1, -1)
+        source = (first + tap).clamp_(max=size - 1)[:, None, None].expand_as(total)
+        total += pictures.gather(3, source) * weights[:, :, tap].to(torch.int32)[:, None, None]
     return (total >> 22).clamp_(0, 255).to(torch.uint8)
 
 

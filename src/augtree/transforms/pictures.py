@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.errors import InputError
+from augtree.transforms import kernels
 
 Array = NDArray[Any]
 Kernel = Callable[..., Tensor]
@@ -26,6 +27,8 @@ Kernel = Callable[..., Tensor]
 
 LARGEST_SIDE = 8192
 """Geometry is exact (16.16 fixed-point numbers, as in Pillow) up to here."""
+FEW_CHANNELS = 4
+"""More than these in a picture by itself, or before a last dimension that has no more, is taken for a mistake."""
 CHUNK_BYTES = 1 << 17
 """On the CPU, works are done in parts that stay in the cache."""
 
@@ -99,14 +102,15 @@ class Pictures:
 
     def __init__(self, batch: Tensor) -> None:
         self.original = batch
-        self.values = to_bytes(batch)
+        self.values = as_bytes(batch)
         self.source = self.values  # what mixing kernels take their partners from
         self.touched = np.zeros(len(batch), bool)
 
     def do(self, plan: Plan) -> Tensor:
         """Run the plan; the batch it was made from stays as it is."""
-        works = [work for slot in plan for work in slot if len(work.rows)]
-        if works and self.values is self.original:
+        works = [work for slot in plan for work in slot if len(work.rows) or work.changes]
+        mixing = any(work.partners is not None for work in works)
+        if self.values is self.original or mixing:  # what partners are taken from must not be written to
             self.values = self.values.clone()
         arrays = [
             array
@@ -121,7 +125,8 @@ class Pictures:
                 params.insert(0, self.source.index_select(0, next(tensors)))
             if work.changes:
                 pictures = self.values if work.changes == "shape" else self.result()
-                self.values = self.source = work.kernel(pictures, *params)
+                self.source = work.kernel(pictures, *params).contiguous()
+                self.values = self.source.clone() if mixing else self.source
             else:
                 self.act(work.kernel, rows, params)
             self.touched[work.rows] = True
@@ -140,13 +145,19 @@ class Pictures:
     def result(self) -> Tensor:
         """The pictures in the type they came in; what no kernel touched comes back to the bit."""
         if not self.original.is_floating_point() or self.values.is_floating_point():
-            return self.values
+            return self.in_order(self.values)
         # By a tensor, not by a number: the same bits on every device.
         floats = self.values.to(self.original.dtype) / self.original.new_full((), 255)
         if not self.touched.all() and floats.shape == self.original.shape:
             spared = torch.from_numpy(np.flatnonzero(~self.touched)).to(floats.device, non_blocking=True)
             floats.index_copy_(0, spared, self.original.index_select(0, spared))
-        return floats
+        return self.in_order(floats)
+
+    def in_order(self, pictures: Tensor) -> Tensor:
+        """The pictures in the memory order that the batch had."""
+        if self.original.is_contiguous() or not self.original.is_contiguous(memory_format=torch.channels_last):
+            return pictures
+        return pictures.contiguous(memory_format=torch.channels_last)
 
 
 def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
@@ -162,26 +173,36 @@ def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
 
 def checked(batch: Tensor) -> Tensor:
     """A batch of pictures that a policy can take, or an error with the remedy."""
+    shape = list(batch.shape)
     if batch.ndim not in (3, 4):
-        remedy = " (add the channel: x[None])" if batch.ndim == 2 else ""
-        raise InputError(f"pictures must be [B,C,H,W] or [C,H,W], got shape {list(batch.shape)}{remedy}")
+        remedy = ": add the channel, x[None]" if batch.ndim == 2 else ""
+        raise InputError(f"pictures must be [B,C,H,W] or [C,H,W], got shape {shape}{remedy}")
     if batch.dtype != torch.uint8 and not batch.is_floating_point():
         raise InputError(f"pictures must be uint8 or float, got {batch.dtype}")
-    if min(batch.shape[-3:]) < 1 or max(batch.shape[-2:]) > LARGEST_SIDE:
+    if min(shape[-3:]) < 1 or max(shape[-2:]) > LARGEST_SIDE:
+        raise InputError(f"pictures must have a channel and sides from 1 to {LARGEST_SIDE} pixels, got shape {shape}")
+    if shape[-3] > FEW_CHANNELS >= shape[-1]:
         raise InputError(
-            f"pictures must have a channel and sides from 1 to {LARGEST_SIDE} pixels, got shape {list(batch.shape)}"
+            f"pictures must be [B,C,H,W] or [C,H,W], got shape {shape}, which looks like channels last: "
+            f"x.permute({'2, 0, 1' if batch.ndim == 3 else '0, 3, 1, 2'})"
         )
-    if batch.is_floating_point() and batch.numel() and not bool(((batch >= 0) & (batch <= 1)).all()):
-        low, high = (float(v) for v in batch.detach().float().aminmax())
+    if batch.ndim == 3 and shape[0] > FEW_CHANNELS:
         raise InputError(
-            f"float pictures must lie in [0, 1], got values from {low:.4g} to {high:.4g}: "
-            "apply the policy before normalising (or divide 0..255 floats by 255)"
+            f"a picture by itself must have at most {FEW_CHANNELS} channels, got shape {shape}: "
+            "a batch of grey pictures is x[:, None], one picture of many channels x[None]"
         )
+    if batch.is_floating_point() and batch.numel():
+        low, high = float(batch.detach().amin()), float(batch.detach().amax())
+        if not (low >= 0 and high <= 1):  # NaN is neither
+            raise InputError(
+                f"float pictures must lie in [0, 1], got values from {low:.9g} to {high:.9g}: "
+                "apply the policy before normalising (or divide 0..255 floats by 255)"
+            )
     return batch.detach() if batch.requires_grad else batch
 
 
-def to_bytes(batch: Tensor) -> Tensor:
-    """The pictures in 256 steps."""
+def as_bytes(batch: Tensor) -> Tensor:
+    """The pictures in 256 steps, rounded."""
     if batch.dtype == torch.uint8:
         return batch.contiguous()
-    return (batch.float() * 255).round_().to(torch.uint8).contiguous()
+    return kernels.to_bytes((batch.float() * 255).add_(0.5)).contiguous()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-from augtree.errors import ArgumentError
+from augtree.errors import ArgumentError, nearest
 from augtree.transforms import (
     composites,
     crops,
@@ -20,6 +20,7 @@ from augtree.transforms import (
     simclr as simclr_ops,
 )
 from augtree.transforms.base import Identity, Transform
+from augtree.transforms.wrap import Wrapped
 
 IMAGE_MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
 GRAPH_MAGNITUDES = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -43,6 +44,8 @@ class Space(Sequence[Transform]):
                 raise ArgumentError("candidate", "must not change shape or type in a tree", str(candidate))
             if candidate in seen:
                 raise ArgumentError("candidate", "must not be in the space twice", str(candidate))
+            if any(c.name == candidate.name and not same_function(c, candidate) for c in seen):
+                raise ArgumentError("candidate", "must not share its name with another function", candidate.name)
             seen.append(candidate)
         domains = {c.domain for c in self._candidates} - {"any"}
         if len(domains) > 1:
@@ -51,12 +54,12 @@ class Space(Sequence[Transform]):
     @overload
     def __getitem__(self, which: int | str | tuple[str, float]) -> Transform: ...
     @overload
-    def __getitem__(self, which: slice) -> Space: ...
-    def __getitem__(self, which: int | str | tuple[str, float] | slice) -> Transform | Space:
-        """By position, by name ("Invert", "RandAugment(m=14)"), or by name and magnitude ("Rotate", 0.6)."""
+    def __getitem__(self, which: slice) -> list[Transform]: ...
+    def __getitem__(self, which: int | str | tuple[str, float] | slice) -> Transform | list[Transform]:
+        """By position, by name ("Fog", "RandAugment(m=14)"), or by name and magnitude ("Rotate", 0.6)."""
         if isinstance(which, slice):
-            return Space(self._candidates[which])
-        if isinstance(which, int):
+            return list(self._candidates[which])
+        if not isinstance(which, str | tuple):
             return self._candidates[which]
         name, magnitude = which if isinstance(which, tuple) else (which, None)
         found = [c for c in self._candidates if str(c) == name] if magnitude is None else []
@@ -65,8 +68,11 @@ class Space(Sequence[Transform]):
             return found[0]
         if found:
             raise ArgumentError("a candidate", f"must be named so that it is one of {found} and no other", which)
-        named = [str(c) for c in self._candidates if c.name == name] or sorted(set(self.names))
-        raise ArgumentError("a candidate", f"must be one of {', '.join(named)}", which)
+        named = [str(c) for c in self._candidates if c.name == name]
+        if named:
+            raise ArgumentError("a candidate", f"must be one of {', '.join(named)} (or made by hand)", which)
+        names = sorted(set(self.names))
+        raise ArgumentError("a candidate", f"must be one of {', '.join(names)}{nearest(str(name), names)}", which)
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -93,6 +99,13 @@ class Space(Sequence[Transform]):
     def names(self) -> list[str]:
         """The candidates' names."""
         return [candidate.name for candidate in self._candidates]
+
+
+def same_function(one: Transform, other: Transform) -> bool:
+    """Whether two transforms of one name are the same thing, perhaps at two magnitudes."""
+    if isinstance(one, Wrapped) and isinstance(other, Wrapped):
+        return one.function == other.function and one.takes == other.takes
+    return type(one) is type(other)
 
 
 def same(one: float | None, other: float | None) -> bool:

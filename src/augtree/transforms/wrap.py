@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -46,6 +46,7 @@ class Wrapped(Transform):
     label: str = field()
     takes: Takes = "chw"
     magnitude: float | None = None
+    random: ClassVar[bool | None] = None  # nobody knows
 
     def __post_init__(self) -> None:
         from augtree.transforms import BUILT_IN
@@ -60,6 +61,8 @@ class Wrapped(Transform):
             raise ArgumentError("takes", f"must be one of {', '.join(get_args(Takes))}", self.takes)
         if self.magnitude is not None:
             check_magnitude(self.magnitude)
+            if self.takes == "albumentations":
+                raise ArgumentError("magnitude", "must not be given: Albumentations has its own", self.magnitude)
 
     @property
     def name(self) -> str:
@@ -74,6 +77,9 @@ class Wrapped(Transform):
     def arguments(self) -> dict[str, Any]:
         """What a file can hold: not the function, which `load(path, transforms=[...])` brings."""
         return {"takes": self.takes} | ({} if self.magnitude is None else {"magnitude": self.magnitude})
+
+    def __hash__(self) -> int:
+        return hash((self.label, self.takes, self.magnitude))  # a function may have no hash
 
     def __repr__(self) -> str:
         return f"wrap({shown_function(self.function)}, name={self.name!r}, takes={self.takes!r}" + (
@@ -95,7 +101,8 @@ class Wrapped(Transform):
         """The function on one picture after the other."""
         out = torch.empty_like(pictures)
         for i, seed in enumerate(seeds.tolist()):
-            out[i] = self.checked(self.call(pictures[i].clone(), seed), pictures[i])
+            sample = to_form(pictures[i].clone(), self.takes)
+            out[i] = self.from_form(self.call(sample, seed), sample).to(pictures.device)
         return out
 
     def act(self, graphs: Any, key: Key) -> Any:
@@ -108,51 +115,67 @@ class Wrapped(Transform):
             done = self.call(parts[row].clone(), seed)
             if not isinstance(done, data.Data):
                 raise TransformError(f"{self.name} must return a PyG Data, got {type(done).__name__}")
+            given, got = (sorted({*graph.keys()} - {"num_nodes"}) for graph in (parts[row], done))
+            if given != got:
+                raise TransformError(f"{self.name} must return a graph with the fields {given} as it got, got {got}")
             parts[row] = done
-        return data.Batch.from_data_list(parts)
+        followed = [key for key in graphs.keys() if f"{key}_batch" in graphs]  # noqa: SIM118 - a Batch iterates over pairs
+        return data.Batch.from_data_list(parts, follow_batch=followed)
 
     def call(self, sample: Any, seed: int) -> Any:
         """The function on one sample, in its own form, with seeded generators."""
-        given: tuple[Any, ...] = () if self.magnitude is None else (self.magnitude,)
         with seeded(seed, getattr(sample, "is_cuda", False)):
             try:
-                if self.takes in ("chw", "graph"):
-                    return self.function(sample, *given)
-                array = np.ascontiguousarray(sample.cpu().numpy().transpose(1, 2, 0))
-                if self.takes == "hwc":
-                    return self.function(array, *given)
                 if self.takes == "albumentations":
-                    return albumented(self.function, array, seed)
-                image = need("PIL.Image", "cli")
-                return self.function(image.fromarray(array[..., 0] if array.shape[2] == 1 else array), *given)
+                    return albumented(self.function, sample, seed)
+                return self.function(sample) if self.magnitude is None else self.function(sample, self.magnitude)
             except Exception as error:
                 raise TransformError(
                     f"{self.name} ({shown_function(self.function)}) raised {type(error).__name__}: {error}"
                 ) from error
 
-    def checked(self, result: Any, picture: Tensor) -> Tensor:
-        """What the function returned as a picture like the one it got."""
-        if self.takes != "chw":
-            array = np.asarray(result)
-            array = array[..., None] if array.ndim == 2 else array
-            if array.ndim != 3:
-                raise TransformError(f"{self.name} must return a picture [H,W,C], got shape {list(array.shape)}")
-            result = torch.from_numpy(array.transpose(2, 0, 1).copy()).to(picture.device)
-        if not isinstance(result, Tensor):
-            raise TransformError(f"{self.name} must return a tensor, got {type(result).__name__}")
-        if result.dtype != torch.uint8 or result.shape != picture.shape:
-            raise TransformError(
-                f"{self.name} must return uint8 {list(picture.shape)} as it got, "
-                f"got {result.dtype} {list(result.shape)}"
+    def from_form(self, result: Any, sample: Any) -> Tensor:
+        """What the function returned, which must be like what it got, as a tensor [C,H,W]."""
+        if self.takes == "albumentations":
+            if not isinstance(result, Mapping) or "image" not in result:
+                raise TransformError(f"{self.name} must return a dict with an image, got {type(result).__name__}")
+            result = result["image"]
+        kind: Any = Tensor if self.takes == "chw" else np.ndarray
+        if self.takes == "pil" and hasattr(result, "getbands"):
+            given = f"{sample.mode} of {sample.size[0]} x {sample.size[1]}"
+            got = f"{result.mode} of {result.size[0]} x {result.size[1]}"
+        elif self.takes != "pil" and isinstance(result, kind):
+            given, got = (
+                f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}" for value in (sample, result)
             )
-        return result
+        else:
+            names = {"chw": "a tensor", "pil": "a Pillow image"}
+            raise TransformError(
+                f"{self.name} must return {names.get(self.takes, 'an array')} as it got, got {type(result).__name__}"
+            )
+        if given != got:
+            raise TransformError(f"{self.name} must return {given} as it got, got {got}")
+        if isinstance(result, Tensor):
+            return result
+        array = np.asarray(result)
+        return torch.from_numpy((array[None] if array.ndim == 2 else array.transpose(2, 0, 1)).copy())
+
+
+def to_form(picture: Tensor, takes: str) -> Any:
+    """A picture as a function takes it."""
+    if takes == "chw":
+        return picture
+    array = np.ascontiguousarray(picture.cpu().numpy().transpose(1, 2, 0))
+    if takes != "pil":
+        return array
+    return need("PIL.Image", "cli").fromarray(array[..., 0] if array.shape[2] == 1 else array)
 
 
 def albumented(transform: Any, array: Any, seed: int) -> Any:
     """An Albumentations transform, which keeps generators of its own, on one picture."""
     if hasattr(transform, "set_random_seed"):
         transform.set_random_seed(seed)
-    return transform(image=array)["image"]
+    return transform(image=array)
 
 
 @contextmanager
@@ -162,7 +185,8 @@ def seeded(seed: int, cuda: bool) -> Iterator[None]:
     with torch.random.fork_rng(devices=None if cuda else []):
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
-        torch.manual_seed(seed)
+        # Not torch.manual_seed alone, which would seed the GPUs' generators too, whose states are then not kept.
+        (torch.manual_seed if cuda else torch.default_generator.manual_seed)(seed)
         try:
             yield
         finally:
