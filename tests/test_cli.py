@@ -1,15 +1,20 @@
 import json
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
 import augtree as at
 from augtree.cli import app
-from augtree.transforms import Invert
+from augtree.errors import DataError
+from augtree.report import sheet as sheet_module
+from augtree.report.sheet import lines, read_picture
+from augtree.transforms import Chain, Invert, Normalize
 
 
 def run(*arguments):
@@ -42,7 +47,14 @@ def test_apply_writes_a_sheet_and_says_what_it_did(tmp_path, pictures):
     assert "Invert(1)  applied to 50 %" in done.stdout
     assert "1 of 6 pictures were shrunk to 224 pixels first (--size)." in done.stdout
     last = json.loads(done.stdout.splitlines()[-1])
-    assert last == {"sheet": str(out), "policy": str(tmp_path / "tree.json"), "pictures": 6, "copies": 4, "shrunk": 1}
+    assert last == {
+        "sheet": str(out),
+        "policy": str(tmp_path / "tree.json"),
+        "pictures": 6,
+        "copies": 4,
+        "shrunk": 1,
+        "left_out": 0,
+    }
     with Image.open(out) as sheet:
         assert sheet.format == "PNG"
         assert sheet.width > 5 * 100
@@ -50,10 +62,10 @@ def test_apply_writes_a_sheet_and_says_what_it_did(tmp_path, pictures):
 
 
 def test_the_same_seed_gives_the_same_sheet(tmp_path, pictures):
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+    for name, seed in (("a.png", 1), ("b.png", 1), ("c.png", 2)):
         assert invoke("apply", "trivialaugment", pictures, "--out", tmp_path / name, "--seed", seed).exit_code == 0
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert (tmp_path / "a").read_bytes() != (tmp_path / "c").read_bytes()
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert (tmp_path / "a.png").read_bytes() != (tmp_path / "c.png").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -74,12 +86,18 @@ def test_errors_are_one_line_and_lose_nothing(tmp_path, pictures):
     (tmp_path / "broken.json").write_text('{"augtree": 1, "kind": "tree", "nodes": {"1": 3}}')
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnot really")
     (tmp_path / "empty").mkdir()
+    at.save(Chain([Normalize()]), tmp_path / "floats.json")
     cases = [
-        (("apply", tmp_path / "broken.json", pictures), 'must be {"transform": ..., "p": ...}, got 3 at /nodes/1'),
-        (("apply", tmp_path / "missing.json", pictures), "a policy must be a file or one of none, randaugment"),
-        (("apply", "none", tmp_path / "broken.png"), "broken.png: must be a picture, got"),
-        (("apply", "none", tmp_path / "missing.png"), "missing.png: must be a picture, got"),
+        (("apply", tmp_path / "broken.json", pictures), "an object with transform and p, got 3 at /nodes/1"),
+        (
+            ("apply", tmp_path / "missing.json", pictures),
+            "there is no such file, and the names are none, randaugment",
+        ),
+        (("apply", "trivialaugmnt", pictures), "(did you mean trivialaugment?)"),
+        (("apply", "none", tmp_path / "broken.png"), "broken.png: must be a picture ("),
+        (("apply", "none", tmp_path / "missing.png"), "missing.png: must be a picture (No such file or directory)"),
         (("apply", "none", tmp_path / "empty"), "a folder must have pictures"),
+        (("apply", tmp_path / "floats.json", pictures), "leave Normalize out"),
     ]
     for arguments, message in cases:
         with pytest.raises(at.AugtreeError) as caught:
@@ -93,6 +111,101 @@ def test_errors_are_one_line_and_lose_nothing(tmp_path, pictures):
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("augtree: ")
     assert "Traceback" not in done.stderr
+
+
+def test_nothing_that_was_to_be_read_is_written_over(tmp_path, pictures, monkeypatch):
+    at.Tree().save(tmp_path / "tree.png")
+    before = (pictures / "0.png").read_bytes()
+    for out in (pictures / "0.png", tmp_path / "tree.png", pictures / ".." / "pictures" / "0.png"):
+        with pytest.raises(at.AugtreeError, match="--out must not be one of the files to read"):
+            invoke("apply", tmp_path / "tree.png", pictures / "0.png", "--out", out)
+    for out in ("sheet.jpg", "sheet", "."):
+        with pytest.raises(at.AugtreeError, match=r"--out must end in \.png"):
+            invoke("apply", "none", pictures / "0.png", "--out", tmp_path / out)
+    assert (pictures / "0.png").read_bytes() == before
+    monkeypatch.chdir(pictures)
+    for _ in range(2):  # the sheet of the first run is no picture for the second
+        assert json.loads(invoke("apply", "none", ".", "--json").stdout.splitlines()[-1])["pictures"] == 6
+
+
+def test_broken_files_in_a_folder_are_left_out_aloud(tmp_path, pictures):
+    whole = (pictures / "large.PNG").read_bytes()
+    (pictures / "1.png").write_bytes(whole[:200])
+    (pictures / "2.png").write_bytes(b"")
+    (pictures / "folder.png").mkdir()
+    done = invoke("apply", "none", pictures, "--out", tmp_path / "s.png", "--json")
+    assert done.stdout.count("Left out: ") == 2
+    assert json.loads(done.stdout.splitlines()[-1])["left_out"] == 2
+    for file in pictures.glob("*.*"):
+        if file.is_file():
+            file.write_bytes(b"")
+    with pytest.raises(at.AugtreeError, match="there must be a picture that can be read, but "):
+        invoke("apply", "none", pictures, "--out", tmp_path / "s.png")
+
+
+def test_the_sheet_shows_what_happened(tmp_path):
+    """Every picture stands on the sheet pixel by pixel, enlarged; the inverted version beside the original."""
+    Image.new("L", (1, 1), 30).save(tmp_path / "dot.png")
+    at.Tree().with_node(1, Invert()).save(tmp_path / "tree.json")
+    invoke("apply", tmp_path / "tree.json", tmp_path / "dot.png", "--out", tmp_path / "s.png", "--copies", 1)
+    with Image.open(tmp_path / "s.png") as sheet:
+        colours = {colour for _, colour in sheet.getcolors(1 << 20)}
+    assert {(30, 30, 30), (225, 225, 225)} <= colours
+
+
+def test_pictures_are_read_as_people_see_them(tmp_path):
+    upright = Image.new("RGB", (4, 2))
+    upright.putpixel((0, 0), (255, 0, 0))
+    turned = Image.Exif()
+    turned[0x0112] = 6  # the camera was held on its side
+    upright.save(tmp_path / "turned.png", exif=turned)
+    picture, _ = read_picture(tmp_path / "turned.png", 224)
+    assert picture.shape == (3, 4, 2)
+    assert picture[:, 0, 1].tolist() == [255, 0, 0]
+    Image.fromarray(np.array([[0, 256, 65535]], np.uint16)).save(tmp_path / "deep.tif")
+    assert read_picture(tmp_path / "deep.tif", 224)[0].tolist() == [[[0, 1, 255]]]
+    palette = Image.new("P", (2, 1))
+    palette.putpalette([9, 8, 7, 6, 5, 4])
+    palette.save(tmp_path / "palette.png", transparency=b"\x00\xff")
+    assert read_picture(tmp_path / "palette.png", 224)[0][:, 0, 0].tolist() == [9, 8, 7]
+    Image.new("CMYK", (3, 3)).save(tmp_path / "print.jpg")
+    assert read_picture(tmp_path / "print.jpg", 224)[0].shape == (3, 3, 3)
+    Image.fromarray(np.ones((2, 2), np.float32)).save(tmp_path / "float.tif")
+    with pytest.raises(DataError, match="its values have no known range, mode F"):
+        read_picture(tmp_path / "float.tif", 224)
+
+
+def test_long_captions_say_that_there_is_more():
+    assert lines(("a", "b", "c", "d", "e")) == ["a", "b", "c", "d", "e"]
+    assert lines(("a", "b", "c", "d", "e", "f")) == ["a", "b", "c", "d", "and 2 more"]
+    assert lines(()) == ["unchanged"]
+
+
+def test_large_batches_are_cut(monkeypatch):
+    monkeypatch.setattr(sheet_module, "BATCH_BYTES", 1000)
+    pictures = [torch.zeros(1, 10, 10, dtype=torch.uint8)] * 5 + [torch.zeros(1, 9, 9, dtype=torch.uint8)]
+    assert list(sheet_module.batches(pictures, copies=3)) == [[0, 1, 2], [3, 4], [5]]
+
+
+def test_terminals_without_the_letters_get_question_marks(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "augtree", "demo", "--out", str(tmp_path / "demo")],
+        capture_output=True,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"applied to 80 %" in done.stdout
+
+
+def test_a_demo_that_cannot_be_written_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(at.AugtreeError, match="--out must be a folder that can be made"):
+        invoke("demo", "--out", tmp_path / "file")
+
+
+def test_version():
+    assert invoke("--version").stdout == f"augtree {at.__version__}\n"
 
 
 def test_demo(tmp_path):

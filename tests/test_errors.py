@@ -8,6 +8,7 @@ from augtree.errors import (
     CheckError,
     MissingExtraError,
     PolicyFileError,
+    nearest,
     need,
     number,
     shown,
@@ -25,11 +26,26 @@ def test_a_message_has_the_rule_the_value_and_the_place():
     assert str(ArgumentError("p", "must lie in [0, 1]", 1.4)) == "p must lie in [0, 1], got 1.4"
     error = PolicyFileError("tree.json", "/nodes/3/p", "p must lie in [0, 1], got 1.4")
     assert str(error) == "tree.json: p must lie in [0, 1], got 1.4 at /nodes/3/p"
-    assert str(PolicyFileError("tree.json", "", "a policy must be JSON")) == 'tree.json: a policy must be JSON at ""'
+    assert str(PolicyFileError("tree.json", "", "a policy must be JSON")) == "tree.json: a policy must be JSON"
+    assert str(ArgumentError("p", "is missing")) == "p is missing"
+
+
+def test_places_are_exact_and_shown_short():
+    error = PolicyFileError("t.json", "/a~1b/\x1b[31m" + "x" * 1000, "no")
+    assert error.pointer.startswith("/a~1b/\x1b")
+    assert "\x1b" not in str(error)
+    assert len(str(error)) < 300
+
+
+def test_a_guess_at_what_was_meant():
+    assert nearest("Rotat", ["Rotate", "Color"]) == " (did you mean Rotate?)"
+    assert nearest("xyz", ["Rotate", "Color"]) == ""
 
 
 def test_values_are_shown_short_and_printable():
     assert shown("\ud800") == "'\\ud800'"
+    assert shown("a\nb\x1b[31m") == "'a\\nb\\x1b[31m'"
+    assert shown("Skizze ü") == "'Skizze ü'"
     assert shown("x" * 1000).startswith("'xxx")
     assert len(shown("x" * 1000)) < 100
 

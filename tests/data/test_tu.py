@@ -64,11 +64,39 @@ def test_a_set_without_features(tmp_path):
         ({"node_labels": "1\n"}, "TINY_node_labels.txt must have a line for each of the 5 nodes, got 1"),
         ({"edge_labels": "1\n"}, "TINY_edge_labels.txt must have a line for each of the 9 edges, got 1"),
         ({"graph_labels": None}, "must have TINY_graph_labels.txt"),
+        ({"graph_labels": "0.2\n0.7\n"}, "TINY_graph_labels.txt must have whole numbers"),
+        ({"graph_labels": "1\ninf\n"}, "TINY_graph_labels.txt must have whole numbers"),
+        ({"A": "1.5, 2\n"}, "TINY_A.txt must have whole numbers"),
     ],
 )
 def test_broken_sets_are_named(tmp_path, changes, message):
     with pytest.raises(DataError, match=message):
         read_tu(write(tmp_path / "tiny", changes))
+
+
+def test_a_set_without_edges(tmp_path):
+    first, second = read_tu(write(tmp_path / "tiny", {"A": "", "edge_labels": None}))
+    assert (first.num_edges, second.num_edges, first.num_nodes) == (0, 0, 3)
+
+
+def test_several_columns_of_labels_are_all_kept(tmp_path):
+    labels = "0, 1\n2, 1\n2, 1\n0, 4\n5, 4\n"
+    first, second = read_tu(write(tmp_path / "tiny", {"node_labels": labels, "node_attributes": None}))
+    assert first.x.tolist() == [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 1, 0, 1, 0]]
+    assert second.x.tolist() == [[1, 0, 0, 0, 1], [0, 0, 1, 0, 1]]
+
+
+def test_damaged_zip_files_are_refused(tmp_path):
+    path = write(tmp_path / "tiny", packed=True)
+    whole = path.read_bytes()
+    refused = 0
+    for place in range(30, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            assert len(read_tu(path)) == 2
+        except DataError:
+            refused += 1
+    assert refused > 20
 
 
 def test_what_is_no_set_is_refused(tmp_path):

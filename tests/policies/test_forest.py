@@ -68,6 +68,44 @@ def test_groups_may_be_numbers_or_arrays():
     black = torch.zeros(3, 1, 1, 1, dtype=torch.uint8)
     for groups in ([0, 1, 0], np.array([0, 1, 0]), torch.tensor([0, 1, 0])):
         assert forest(black, groups=groups).view(-1).tolist() == [255, 0, 255]
+    for group in (0, np.int64(0), torch.tensor(0), "0"):
+        assert forest(black[0], groups=group).item() == 255
+    assert forest(black[:0], groups=[]).shape == (0, 1, 1, 1)
+
+
+def test_names_are_told_apart_to_the_last_letter():
+    forest = at.Forest({"a": (DARK, 0.5), "a\0": (PLAIN, 0.5)})
+    black = torch.zeros(2, 1, 1, 1, dtype=torch.uint8)
+    assert forest(black, groups=["a", "a\0"]).view(-1).tolist() == [255, 0]
+
+
+def test_equal_forests_do_the_same_whatever_order_they_were_written_in(noise):
+    turned = at.Tree().with_node(1, Rotate(0.6), p=0.5)
+    one, other = at.Forest({"a": (DARK, 0.5), "b": (turned, 0.5)}), at.Forest({"b": (turned, 0.5), "a": (DARK, 0.5)})
+    assert one == other
+    assert hash(one) == hash(other)
+    assert torch.equal(one(noise, seed=0), other(noise, seed=0))
+
+
+def test_the_choice_of_a_tree_is_independent_of_what_the_tree_does():
+    """Half the samples get a tree whose root is applied to half of them: a quarter is changed, not half or none."""
+    half = at.Tree().with_node(1, Invert(0.6), p=0.5)
+    forest = at.Forest({"a": (half, 0.5), "b": (PLAIN, 0.5)})
+    black = torch.zeros(8000, 1, 1, 1, dtype=torch.uint8)
+    assert abs(float((forest(black, seed=0) == 255).float().mean()) - 0.25) < 0.02
+
+
+def test_weights_need_not_sum_to_the_last_bit():
+    forest = at.Forest({name: (DARK if name == "c" else PLAIN, 0.1) for name in "abcdefghij"})
+    black = torch.zeros(20_000, 1, 1, 1, dtype=torch.uint8)
+    assert abs(float((forest(black, seed=0) == 255).float().mean()) - 0.1) < 0.01
+    short = at.Forest({"a": (PLAIN, 1 - 5e-10)})
+    assert torch.equal(short(black, seed=0), black)
+
+
+def test_a_module_takes_groups_and_seeds(noise):
+    module = FOREST.module()
+    assert torch.equal(module(noise, groups=["photo"] * 64, seed=1), 255 - noise)
 
 
 @pytest.mark.parametrize(
@@ -85,11 +123,19 @@ def test_groups_must_fit(noise, groups, message):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({}, "groups must have at least one group"),
+        ({}, "groups must map at least one group to its tree and weight"),
+        ([], "groups must map at least one group"),
+        ({"a": DARK}, "groups/a must be a tree and its weight"),
+        ({3: (DARK, 1.0)}, "groups must have names that are text, got 3"),
+        ({"\ud800": (DARK, 1.0)}, "groups must have names that are text"),
+        (
+            {"a": (DARK, 0.5), "b": (at.Tree().with_node(1, DropNodes(0.2)), 0.5)},
+            "groups must have trees that all work on images or all on graphs",
+        ),
         ({"a": (DARK, 0.5)}, "groups must have weights that sum to 1, got 0.5"),
         ({"a": (DARK, 1.5), "b": (DARK, -0.5)}, r"groups/a/weight must be a number in \[0, 1\], got 1.5"),
-        ({"a": (Rotate(0.6), 1.0)}, "groups/a must have a tree"),
-        ({"": (DARK, 1.0)}, "groups must have names"),
+        ({"a": (Rotate(0.6), 1.0)}, "groups/a must be a tree and its weight"),
+        ({"": (DARK, 1.0)}, "groups must have names that are text"),
     ],
 )
 def test_what_is_no_forest_is_refused(groups, message):

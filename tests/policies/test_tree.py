@@ -138,19 +138,21 @@ def test_candidates_at_one_node_share_their_routes(noise):
     assert other.route(key) == expected
 
 
-def test_routes_show_what_is_inside(noise):
+def test_routes_are_paths_and_what_is_told_goes_further(noise):
     inner = at.Tree().with_node(1, Invert(0.6), p=0.5)
     chain = Chain([(Rotate(0.6), 0.5), inner])
     outer = at.Tree().with_node(1, chain, p=0.5)
     key = Key.of(0, range(2000))
     routes = Counter(outer.route(key))
-    assert set(routes) == {(), (Rotate(0.6),), (Invert(0.6),), (Rotate(0.6), Invert(0.6))}
-    assert routes[()] == pytest.approx(2000 * (0.5 + 0.5 * 0.25), rel=0.1)
+    assert set(routes) == {path for _, path in outer.paths()} == {(), (chain,)}
+    told = Counter(outer.told(key))
+    assert set(told) == {(), ("Rotate(0.6)",), ("Invert(0.6)",), ("Rotate(0.6)", "Invert(0.6)")}
+    assert told[()] == pytest.approx(2000 * (0.5 + 0.5 * 0.25), rel=0.1)
     forest = at.Forest({"a": (outer, 1.0)})
-    assert len(forest.route(key.take(np.arange(100, 200)))) == 100
-    untouched = [route == () for route in outer.route(Key.of(0, range(len(noise))))]
-    same = (outer(noise, seed=0) == noise).flatten(1).all(1).tolist()
-    assert same == untouched
+    part = key.take(np.arange(100, 200))
+    assert forest.route(part) == outer.route(part)
+    untouched = [words == () for words in outer.told(Key.of(0, range(len(noise))))]
+    assert (outer(noise, seed=0) == noise).flatten(1).all(1).tolist() == untouched
 
 
 def test_a_tree_is_a_frozen_value():
@@ -248,6 +250,15 @@ def test_a_tree_stands_in_a_pyg_data_set():
             lambda: at.Tree({1: (Rotate(0.6), 1), 2: (Rotate(0.6), 0.5), 3: (Rotate(0.6), 0.4)}),
             "nodes/2/p must sum to 1 with its sibling's, which is 0.4, got 0.5",
         ),
+        (
+            lambda: at.Tree().with_node(1, Invert()).with_node(2, Invert(), 0.5).with_node(3, Invert(), 0.6),
+            r"nodes/3/p must be 0.5, what node 2 leaves \(take that out first to change both\), got 0.6",
+        ),
+        (lambda: at.Tree().with_node(1, Invert()).without_node(9), r"index must be that of a node \(1\), got 9"),
+        (lambda: at.Tree().without_node(1), r"index must be that of a node \(none\), got 1"),
+        (lambda: at.Tree({1: Rotate(0.6)}), "nodes/1 must be a transform and its p"),
+        (lambda: at.Tree({"1": (Rotate(0.6), 1)}), "nodes must be a whole number from 1 to 1023, got '1'"),
+        (lambda: at.Tree([Rotate(0.6)]), "nodes must be a mapping"),
         (lambda: at.Tree({1: (Identity(), 1), 2: (Rotate(0.6), 0.5)}), "nodes/2 must not stand under Identity"),
     ],
 )
@@ -256,6 +267,55 @@ def test_what_is_no_tree_is_refused(make, message):
         make()
 
 
-def test_a_tree_of_pictures_refuses_graphs():
-    with pytest.raises(InputError, match="Rotate works on pictures, got graphs"):
+def test_a_tree_of_pictures_refuses_graphs_and_the_other_way_round(noise):
+    with pytest.raises(InputError, match="Tree works on pictures, got graphs"):
         at.Tree().with_node(1, Rotate(0.6))(Data(x=torch.ones(2, 1)))
+    with pytest.raises(InputError, match="Tree works on graphs, got pictures"):
+        at.Tree().with_node(1, DropNodes(0.2))(noise)
+
+
+def test_an_empty_tree_returns_something_of_its_own(noise):
+    done = at.Tree()(noise, seed=0)
+    assert torch.equal(done, noise)
+    assert done.data_ptr() != noise.data_ptr()
+    batch = Batch.from_data_list([Data(x=torch.ones(2, 1))])
+    assert at.Tree()(batch) is not batch
+
+
+def test_results_share_no_memory_with_what_came_in():
+    """Where no sample is touched, too: writing into a result must not spoil the data set."""
+    data = torch.full((100, 1, 4, 4), 9, dtype=torch.uint8)
+    tree = at.Tree().with_node(1, Rotate(0.6), p=0.5)
+    for i in range(100):
+        tree(data[i], seed=0, index=i).zero_()
+    assert int(data.min()) == 9
+
+
+def test_a_tree_is_a_collection_of_its_indices():
+    tree = at.Tree().with_node(1, Rotate(0.6)).with_node(3, Invert(), p=0.5)
+    assert list(tree) == [1, 3]
+    assert 3 in tree
+    assert 2 not in tree
+
+
+def test_unhashable_functions_can_stand_in_a_tree():
+    class Fog:
+        __hash__ = None
+
+        def __call__(self, picture):
+            return picture
+
+    tree = at.Tree().with_node(1, at.wrap(Fog(), name="Fog"), p=0.5)
+    assert len(tree.paths()) == 2
+
+
+def test_numbers_of_all_kinds_become_pythons():
+    tree = at.Tree().with_node(1, Rotate(np.float64(0.5)), p=np.float32(0.5)).with_node(2, Invert(1), p=1)
+    assert repr(tree) == (
+        "Tree().with_node(1, Rotate(magnitude=0.5, fill=128), p=0.5).with_node(2, Invert(magnitude=1.0), p=1.0)"
+    )
+
+
+def test_compiled_models_can_hold_a_policy(noise):
+    module = torch.compile(at.Tree().with_node(1, Invert()).module(), backend="eager")
+    assert torch.equal(module(noise), 255 - noise)

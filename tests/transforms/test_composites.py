@@ -4,7 +4,7 @@ import torch
 
 import augtree as at
 import pillow_reference as pillow
-from augtree.errors import ArgumentError
+from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import (
     AutoAugment,
@@ -82,6 +82,25 @@ def test_auto_augment_is_one_of_25_pairs():
                     value = replayed(name, (level or 0) / 9, images.signs(here)[row], False, 24, 20)
                     image = pillow.operate(name, image, value)
             assert torch.equal(done[row], pillow.tensor(image))
+
+
+def test_composites_refuse_what_one_of_their_operations_could_not_take():
+    """Not only when Color happens to be drawn."""
+    pictures = torch.zeros(1, 4, 8, 8, dtype=torch.uint8)
+    for policy in (TrivialAugment(), RandAugment(), AutoAugment()):
+        for seed in range(20):
+            with pytest.raises(InputError, match=f"{policy.name} needs pictures of 1 or 3 channels, got 4"):
+                policy(pictures, seed=seed)
+
+
+def test_composites_tell_what_they_drew(noise):
+    key = Key.of(0, range(64))
+    for policy, count in ((TrivialAugment(), 1), (RandAugment(n=3), 3), (AutoAugment(), 2)):
+        told = policy.told(key)
+        assert max(map(len, told)) == count
+        touched = (policy(noise, seed=0) != noise).flatten(1).any(1).tolist()
+        assert not any(was and not words for was, words in zip(touched, told, strict=True))
+    assert any(words[0].startswith("Rotate ") for words in TrivialAugment().told(key) if words)
 
 
 def test_the_published_policies_are_whole():

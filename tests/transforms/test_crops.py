@@ -5,6 +5,7 @@ import torch
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import Flip, Normalize, PadCrop, RandomCrop, ResizedCrop
+from augtree.transforms.crops import crop_tables
 from augtree.transforms.pictures import Shape
 
 
@@ -33,11 +34,26 @@ def test_a_padded_crop_is_a_crop_of_the_padded_picture(noise):
 
 def test_a_random_crop_has_the_area_and_form_it_should():
     transform = RandomCrop(scale=(0.25, 0.25), ratio=(1.0, 1.0))
-    first, across, *_ = transform.tables(Key.of(0, range(500)), Shape(500, 1, 40, 40), 40, 40)
+    first, across, *_ = crop_tables(
+        transform.scale, transform.ratio, Key.of(0, range(500)), Shape(500, 1, 40, 40), (40, 40)
+    )
     assert np.allclose(across.sum(2), 1 << 22, atol=3)
     widths = first[:, -1] - first[:, 0]  # a part of 20 pixels, stretched to 40
     assert set(widths.tolist()) <= {18, 19, 20}
     assert len(set(first[:, 0].tolist())) > 15
+
+
+def test_the_four_draws_of_a_crop_are_independent():
+    """Recover area, form and place of each part from its tables."""
+    shape = Shape(3000, 1, 200, 200)
+    left, _, top, _ = crop_tables((0.1, 0.5), (0.8, 1.25), Key.of(0, range(3000)), shape, (200, 200))
+    width, height = left[:, -1] - left[:, 0] + 2.0, top[:, -1] - top[:, 0] + 2.0
+    area, form = width * height / 40_000, np.log(width / height)
+    x, y = left[:, 0] / (200 - width), top[:, 0] / (200 - height)
+    assert np.abs(np.corrcoef([area, form, x, y]) - np.eye(4)).max() < 0.06
+    for values, low, high in ((area, 0.1, 0.5), (np.exp(form), 0.8, 1.25), (x, 0, 1), (y, 0, 1)):
+        assert abs(values.min() - low) < 0.03
+        assert abs(values.max() - high) < 0.03
 
 
 def test_cropping_everything_changes_nothing(noise):
@@ -64,11 +80,11 @@ def test_a_transform_of_all_or_none_refuses_a_part():
         (lambda: RandomCrop(scale=(0.5,)), "scale must be two numbers"),
         (lambda: RandomCrop(scale=(0.9, 0.1)), "scale must be two numbers in order"),
         (lambda: RandomCrop(scale="ab"), "scale must be two numbers"),
-        (lambda: RandomCrop(ratio=(0, 1)), "ratio must be a number in"),
+        (lambda: RandomCrop(ratio=(0, 1)), "ratio/0 must be a number in"),
         (lambda: ResizedCrop(size=0), "size must be a whole number"),
         (lambda: ResizedCrop(size=(1, 2, 3)), "size must be a number, or height and width"),
-        (lambda: Normalize((0.5,), (0.0,)), "deviation must be a number in"),
-        (lambda: Normalize((0.5, 0.5), (0.5,)), "deviation must have 2 entries as mean has"),
+        (lambda: Normalize((0.5,), (0.0,)), r"std/0 must be a number in"),
+        (lambda: Normalize((0.5, 0.5), (0.5,)), "std must have 2 entries as mean has"),
         (lambda: Normalize(0.5, 0.5), "mean must be a list of numbers"),
     ],
 )

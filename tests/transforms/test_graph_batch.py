@@ -1,12 +1,14 @@
 """Taking nodes and edges out of PyG batches keeps every field aligned."""
 
+import warnings
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
 
 from augtree.errors import InputError, TransformError
-from augtree.transforms import DropNodes, MaskNodes, PermuteEdges, Subgraph
+from augtree.transforms import Chain, DropNodes, MaskNodes, PermuteEdges, Subgraph
 from augtree.transforms.graph_batch import Graphs
 
 
@@ -94,11 +96,24 @@ def test_a_label_is_never_cut():
     graphs = [ring(4) for _ in range(3)]
     for graph in graphs:
         graph.y = torch.tensor([1, 0, 0, 1])  # four labels of the graph, or one of each of the four nodes?
-    with pytest.raises(TransformError, match=r"y has as many entries as each graph has nodes \(4\).*\[1, n\]"):
-        DropNodes(0.5)(Batch.from_data_list(graphs), seed=0)
+    batch = Batch.from_data_list(graphs)
+    with pytest.raises(
+        TransformError, match=r"y may hold values of nodes.*every graph has 4 nodes.*\[1, n\].*node_y"
+    ):
+        DropNodes(0.5)(batch, seed=0)
+    assert torch.equal(PermuteEdges(0.5)(batch, seed=0).y, batch.y)  # no node goes
     for graph in graphs:
         graph.y = graph.y.view(1, 4)
     assert DropNodes(0.5)(Batch.from_data_list(graphs), seed=0).y.tolist() == [[1, 0, 0, 1]] * 3
+
+
+def test_a_label_is_not_cut_as_if_it_were_of_edges():
+    path = torch.tensor([[0, 1, 1, 2], [1, 2, 0, 1]])
+    four = Data(x=torch.ones(3, 1), edge_index=path, y=torch.tensor([1, 0, 1, 1]))
+    with pytest.raises(TransformError, match="y may hold values.*every graph has 4 edges"):
+        DropNodes(0.34)(four, seed=0)
+    one = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([7]))
+    assert DropNodes(0.5)(Batch.from_data_list([one] * 4), seed=0).y.tolist() == [7] * 4
 
 
 def test_labels_of_nodes_follow_their_nodes_where_slices_tell():
@@ -109,14 +124,53 @@ def test_labels_of_nodes_follow_their_nodes_where_slices_tell():
     assert out.y.tolist() == [0, 2, 3, 0, 2, 3, 4, 5]
 
 
-def test_edge_fields_are_told_from_node_fields_where_sizes_agree():
+def test_names_tell_where_sizes_agree_and_otherwise_nothing_is_guessed():
     """A directed ring has as many edges as nodes."""
     nodes = torch.arange(5)
     data = Data(x=nodes.float().view(-1, 1), edge_index=torch.stack([nodes, (nodes + 1) % 5]))
-    data.edge_weight, data.charge = nodes * 10, nodes * 100
-    out = kept(Batch.from_data_list([data, data]), lambda _, node: node != 0)
-    assert out.edge_weight.tolist() == [10, 20, 30] * 2
-    assert out.charge.tolist() == [100, 200, 300, 400] * 2
+    data.edge_weight, data.node_charge = nodes * 10, nodes * 100
+    for batch in (Batch.from_data_list([data, data]), Batch.from_data_list([data])):
+        out = kept(batch, lambda _, node: node != 0)
+        assert out.edge_weight.tolist() == [10, 20, 30] * batch.num_graphs
+        assert out.node_charge.tolist() == [100, 200, 300, 400] * batch.num_graphs
+    data.bond_type = nodes
+    with pytest.raises(
+        TransformError, match="bond_type may hold values of nodes, of edges.*begins with node_ or edge_"
+    ):
+        DropNodes(0.4)(data, seed=0)
+
+
+def test_fields_added_to_the_batch_itself_stay_aligned():
+    batch = Batch.from_data_list([ring(5), ring(6)])
+    batch.pe, batch.weights, batch.note = torch.arange(11), torch.arange(22), torch.ones(3)
+    out = kept(batch, lambda _, node: node != 0)
+    assert out.pe.tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert len(out.weights) == out.num_edges
+    assert out.note.tolist() == [1, 1, 1]
+
+
+def test_graphs_with_edges_alone_keep_their_number_of_nodes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyG warns that it has to guess the number of nodes
+        data = Data(edge_index=ring(6).edge_index)
+        assert DropNodes(0.8)(data, seed=0).num_nodes in (1, 2)
+        out = DropNodes(0.5)(Batch.from_data_list([data] * 3), seed=0)
+        assert [graph.num_nodes for graph in out.to_data_list()] == [3, 3, 3]
+
+
+def test_z_may_be_anything():
+    data = Data(z=torch.randn(1, 16), node_attr=torch.randn(6, 2), edge_index=ring(6).edge_index)
+    out = DropNodes(0.5)(data, seed=0)
+    assert (out.num_nodes, out.z.shape, out.node_attr.shape) == (3, (1, 16), (3, 2))
+
+
+def test_numbers_and_words_of_a_graph_alone_stay_what_they_are():
+    data = ring(5)
+    data.y, data.name, data.weight, data.count = torch.tensor(3), "ring", 0.5, 7
+    for policy in (DropNodes(0.4), Chain([])):
+        out = policy(data, seed=0)
+        assert out.y.shape == ()
+        assert (int(out.y), out.name, out.weight, out.count) == (3, "ring", 0.5, 7)
 
 
 def test_fields_of_node_numbers_are_renumbered():
@@ -127,6 +181,9 @@ def test_fields_of_node_numbers_are_renumbered():
         return data
 
     out = kept(Batch.from_data_list([graph(5), graph(6)]), lambda _, node: node != 0)
+    alone = kept(Batch.from_data_list([graph(5)]), lambda _, node: node != 0)
+    assert alone.face.tolist() == [[0], [1], [2]]
+    assert alone.root_index.tolist() == [2]
     first, second = out.to_data_list()
     assert first.face.tolist() == [[0], [1], [2]]
     assert second.face.tolist() == [[0], [1], [2]]
@@ -139,9 +196,20 @@ def test_node_numbers_that_cannot_be_kept_valid_are_refused():
     for graph in graphs:
         graph.parent_index = torch.zeros(graph.num_nodes, dtype=torch.long)
     batch = Batch.from_data_list(graphs)
-    with pytest.raises(TransformError, match="'parent_index' holds a node number for every node"):
-        DropNodes(0.5)(batch, seed=0)
+    for input_ in (batch, graphs[0]):
+        with pytest.raises(TransformError, match="'parent_index' holds a node number for every node"):
+            DropNodes(0.5)(input_, seed=0)
     assert PermuteEdges(0.5)(batch, seed=0).parent_index.tolist() == batch.parent_index.tolist()
+
+
+@pytest.mark.parametrize("value", [[1234], [0, -1]])
+def test_fields_that_only_look_like_node_numbers_are_refused(value):
+    graphs = [ring(5), ring(6)]
+    for graph in graphs:
+        graph.sample_index = torch.tensor(value)
+    for input_ in (Batch.from_data_list(graphs), graphs[0]):
+        with pytest.raises(TransformError, match="'sample_index' must hold node numbers of its graph.*rename it"):
+            DropNodes(0.5)(input_, seed=0)
 
 
 def test_fields_with_increments_of_their_own_are_refused():
@@ -150,8 +218,12 @@ def test_fields_with_increments_of_their_own_are_refused():
             return 7 if key == "ring_id" else super().__inc__(key, value, *args, **kwargs)
 
     graphs = [Pairs(**ring(4).to_dict(), ring_id=torch.tensor([0, 3])) for _ in range(2)]
-    with pytest.raises(TransformError, match="'ring_id' is incremented by something other than the number of nodes"):
-        DropNodes(0.5)(Batch.from_data_list(graphs), seed=0)
+    for input_ in (Batch.from_data_list(graphs), graphs[0]):
+        with pytest.raises(
+            TransformError, match="'ring_id' is incremented by something other than the number of nodes"
+        ):
+            DropNodes(0.5)(input_, seed=0)
+        assert torch.equal(PermuteEdges(0.5)(input_, seed=0).ring_id, input_.ring_id)
 
 
 def test_subclasses_stay_what_they_are():
@@ -182,6 +254,13 @@ def test_follow_batch_vectors_follow():
     assert out.y_batch.tolist() == [0, 1]
 
 
+def test_small_integers_stay_small():
+    data = ring(6)
+    data.edge_index = data.edge_index.int()
+    for kind in (DropNodes, PermuteEdges, Subgraph, MaskNodes):
+        assert kind(0.5)(data, seed=0).edge_index.dtype == torch.int32
+
+
 def test_batches_from_a_loader_can_be_transformed_again_and_again():
     for batch in DataLoader([ring(n) for n in (3, 4, 5, 6)], batch_size=3):
         once = DropNodes(0.3)(batch, seed=0)
@@ -196,7 +275,21 @@ def test_batches_from_a_loader_can_be_transformed_again_and_again():
         (HeteroData(), "must be a homogeneous PyG Data or Batch, got HeteroData"),
         (Data(x=torch.ones(2, 1), batch=torch.tensor([0, 0])), "got a Data with .batch"),
         (Batch(x=torch.ones(2, 1), batch=torch.tensor([0, 1])), "got one made by hand"),
-        (Data(x=torch.ones(2, 1), adj_t=torch.eye(2).to_sparse()), "got the sparse matrix adj_t"),
+        (Data(x=torch.ones(2, 1), adj_t=torch.eye(2).to_sparse()), "got the sparse adj_t"),
+        (Data(x=torch.eye(2).to_sparse()), "got the sparse x"),
+        (Data(x=torch.ones(3, 1), edge_index=torch.tensor([[1, 2], [2, 3]])), "node numbers from 0 to 2, got 1 to 3"),
+        (Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2], [2, 0]])), r"whole numbers \[2,E\], got"),
+        (Data(x=torch.ones(3, 1), edge_index=torch.ones(2, 2)), r"whole numbers \[2,E\], got torch.float32"),
+        (
+            Batch.from_data_list(
+                [Data(x=torch.ones(2, 1), edge_index=torch.tensor([[1], [k]])) for k in (2, 1)]  # numbered from 1
+            ),
+            "must join nodes of the same graph",
+        ),
+        (
+            Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.ones(1, 2)),
+            "edge_attr must have an entry for each of the 2 edges, got 1",
+        ),
     ],
 )
 def test_what_cannot_be_taken_apart_is_refused(graphs, message):

@@ -21,7 +21,7 @@ MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
 def drawn(transform, count=4000, shape=(3, 32, 32), seed=0):
     """The parameters that a transform draws."""
     key = Key.of(seed, range(count))
-    level = np.maximum(transform.magnitude - images.BIN * key.uniform(images.LEVEL), 0)
+    level = transform.magnitude - min(images.BIN, transform.magnitude) * key.uniform(images.LEVEL)
     return transform.values(level, images.signs(key), transform.limit)
 
 
@@ -59,8 +59,8 @@ def test_both_signs_occur_equally_often():
 
 def test_magnitudes_that_are_no_multiple_of_the_bin_work():
     degrees = np.abs(drawn(Rotate(0.1)))
-    assert degrees.min() == 0.0
     assert degrees.max() <= 3
+    assert np.histogram(degrees, bins=10, range=(0, 3))[0].min() > 330
 
 
 def test_posterize_never_goes_below_four_bits():
@@ -103,7 +103,8 @@ def test_sample_pairing_blends_with_another_picture_as_it_came(noise):
     work = transform.draw(key, Shape(*noise.shape))[0][0]
     assert work.partners is not None
     assert bool((work.partners != key.rows).all())
-    assert len(set(work.partners.tolist())) > 32
+    away = (work.partners - key.rows) % len(noise)
+    assert len(set(away.tolist())) > 32  # any other picture, not the next one
     done = transform(noise, seed=2)
     for row, partner, weight in zip(key.rows, work.partners, work.params[0], strict=True):
         theirs = Image.blend(pillow.image(noise[row]), pillow.image(noise[partner]), float(weight))

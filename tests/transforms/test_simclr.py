@@ -55,6 +55,23 @@ def test_colour_distortion_draws_its_factors_from_simclrs_ranges():
         assert high - 0.02 * (high - low) < found.max() <= high
 
 
+def test_the_draws_of_colour_distortion_are_independent():
+    plan = ColorDistortion(jitter_p=0.9).draw(Key.of(0, range(4000)), Shape(4000, 3, 4, 4))
+    kinds = (kernels.brightness, kernels.contrast, kernels.color, kernels.hue)
+    columns = np.full((4, 4000), np.nan)
+    first = np.full(4000, np.nan)
+    for place, slot in enumerate(plan[:4]):
+        for work in slot:
+            columns[kinds.index(work.kernel), work.rows] = work.params[0]
+            if place == 0:
+                first[work.rows] = kinds.index(work.kernel)
+    jittered = ~np.isnan(first)
+    assert abs(jittered.mean() - 0.9) < 0.02
+    together = np.vstack([columns, first])[:, jittered]
+    assert np.abs(np.corrcoef(together) - np.eye(5)).max() < 0.06
+    assert np.abs(np.bincount(first[jittered].astype(int)) / jittered.sum() - 0.25).max() < 0.03
+
+
 def test_a_fifth_of_the_pictures_become_grey(photos):
     done = ColorDistortion(jitter_p=0.0)(photos.repeat(200, 1, 1, 1), seed=0)
     grey = ((done[:, 0] == done[:, 1]) & (done[:, 1] == done[:, 2])).flatten(1).all(1)
@@ -72,6 +89,10 @@ def test_noise_has_the_deviation_drawn():
     done = GaussianNoise((0.05, 0.05))(pictures, seed=0).double()
     assert abs(float(done.std()) - 0.05 * 255) < 0.1
     assert len({tuple(row.flatten().tolist()) for row in done}) == 200
+    spread = GaussianNoise((0.02, 0.1))(pictures, seed=0).double().flatten(1).std(1) / 255
+    assert 0.018 < float(spread.min()) < 0.025
+    assert 0.092 < float(spread.max()) < 0.102
+    assert abs(float(spread.mean()) - 0.06) < 0.004
 
 
 def test_sobel_draws_nothing(photos):

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import augtree as at
@@ -43,7 +44,8 @@ def test_contrastive_learning_has_seven():
 def test_a_space_is_a_sequence():
     space = at.spaces.graphs()
     assert list(space)[3] == space[3]
-    assert list(space[:3]) == list(space)[:3]
+    assert space[1:3] == list(space)[1:3]
+    assert space[np.int64(3)] == space[3]
     assert space[-1] in space
     assert Rotate(0.6) not in space
     assert space == at.spaces.graphs()
@@ -65,6 +67,7 @@ def test_a_space_grows_by_addition_and_keeps_one_identity():
     [
         (("Rotate", 0.7), r"must be one of Rotate\(0.2\), Rotate\(0.4\), .*, got \('Rotate', 0.7\)"),
         ("Fog", "must be one of AutoContrast, .*, got 'Fog'"),
+        ("Rotat", r"did you mean Rotate\?"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(which, message):
@@ -82,6 +85,10 @@ def test_a_name_that_fits_several_is_refused():
     ("candidates", "message"),
     [
         ([42], "candidate must be a transform"),
+        (
+            [at.wrap(abs, name="Fog"), at.wrap(len, name="Fog")],
+            "candidate must not share its name with another function, got 'Fog'",
+        ),
         ([Rotate(0.6), Rotate(0.6)], r"candidate must not be in the space twice, got 'Rotate\(0.6\)'"),
         ([Normalize()], "candidate must not change shape or type in a tree, got 'Normalize'"),
         ([Rotate(0.6), DropNodes(0.2)], "candidate must work on what the others work on"),

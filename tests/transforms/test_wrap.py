@@ -111,23 +111,60 @@ def fails(picture):
     ("function", "takes", "message"),
     [
         (fails, "chw", r"Fog \(test_wrap.fails\) raised KeyError: 'fog density'"),
-        (lambda x: x.float(), "chw", r"Fog must return uint8 \[3, 32, 32\] as it got, got torch.float32"),
-        (lambda x: x[:, :4], "chw", r"must return uint8 \[3, 32, 32\] as it got, got torch.uint8 \[3, 4, 32\]"),
-        (lambda x: None, "chw", "must return a tensor, got NoneType"),
-        (lambda x: x[:5], "hwc", r"got torch.uint8 \[3, 5, 32\]"),
-        (lambda x: x / 255, "hwc", "got torch.float64"),
-        (lambda x: 3, "hwc", r"must return a picture \[H,W,C\], got shape \[\]"),
-        (lambda x: x.convert("L"), "pil", r"got torch.uint8 \[1, 32, 32\]"),
+        (lambda x: x.float(), "chw", r"Fog must return uint8 \[3, 32, 24\] as it got, got float32 \[3, 32, 24\]"),
+        (lambda x: x[:, :4], "chw", r"must return uint8 \[3, 32, 24\] as it got, got uint8 \[3, 4, 24\]"),
+        (lambda x: None, "chw", "must return a tensor as it got, got NoneType"),
+        (lambda x: x.numpy(), "chw", "must return a tensor as it got, got ndarray"),
+        (lambda x: x[:5], "hwc", r"must return uint8 \[32, 24, 3\] as it got, got uint8 \[5, 24, 3\]"),
+        (
+            lambda x: x.transpose(2, 0, 1),
+            "hwc",
+            r"must return uint8 \[32, 24, 3\] as it got, got uint8 \[3, 32, 24\]",
+        ),
+        (lambda x: x / 255, "hwc", "got float64"),
+        (lambda x: 3, "hwc", "must return an array as it got, got int"),
+        (lambda x: x.convert("L"), "pil", "must return RGB of 24 x 32 as it got, got L of 24 x 32"),
+        (lambda x: x.rotate(90, expand=True), "pil", "must return RGB of 24 x 32 as it got, got RGB of 32 x 24"),
+        (lambda x: None, "pil", "must return a Pillow image as it got, got NoneType"),
+        (lambda image: image, "albumentations", "must return a dict with an image, got ndarray"),
+        (lambda image: {"image": image[:3]}, "albumentations", r"got uint8 \[3, 24, 3\]"),
     ],
 )
 def test_what_a_function_must_not_return_is_named(noise, function, takes, message):
     with pytest.raises(TransformError, match=message):
-        at.wrap(function, name="Fog", takes=takes)(noise)
+        at.wrap(function, name="Fog", takes=takes)(noise[..., :24])
 
 
 def test_a_graph_function_returns_a_graph():
     with pytest.raises(TransformError, match="Fog must return a PyG Data, got int"):
         at.wrap(lambda graph: 1, name="Fog", takes="graph")(Data(x=torch.ones(2, 1)))
+
+
+def adds_a_field(graph):
+    graph.extra = torch.ones(1)
+    return graph
+
+
+def test_a_graph_function_keeps_the_fields():
+    graph = Data(x=torch.ones(2, 1), y=torch.tensor([1]))
+    with pytest.raises(
+        TransformError, match=r"must return a graph with the fields \['x', 'y'\] as it got, got \['extra'"
+    ):
+        at.wrap(adds_a_field, name="Fog", takes="graph")(graph)
+
+
+def test_vectors_that_follow_a_batch_are_kept():
+    graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    batch = Batch.from_data_list([graph, graph], follow_batch=["edge_index"])
+    out = at.wrap(drop_first_edge, name="Drop", takes="graph")(batch)
+    assert out.edge_index_batch.tolist() == [0, 1]
+
+
+def test_functions_on_the_cpu_leave_the_gpus_generators_alone(noise, monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    at.wrap(jitter, name="Jitter")(noise[:3], seed=0)
+    assert seeded == []
 
 
 def test_pictures_and_graphs_do_not_mix(noise):
@@ -147,6 +184,7 @@ def test_pictures_and_graphs_do_not_mix(noise):
         ({"name": "my fog"}, "name must be a word such as Fog"),
         ({"name": "Fog", "takes": "bgr"}, "takes must be one of chw, hwc, pil, albumentations, graph, got 'bgr'"),
         ({"name": "Fog", "magnitude": 2}, "magnitude must be a number"),
+        ({"name": "Fog", "magnitude": 0.5, "takes": "albumentations"}, "magnitude must not be given: Albumentations"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.keys import Key
-from augtree.transforms.base import Identity, Policy, Stage, Transform
+from augtree.transforms.base import Identity, Policy, Stage, Transform, common_domain
 
 DEEPEST = 10
 """Levels a tree may have; a full tree of ten has 1,023 nodes."""
@@ -109,7 +109,7 @@ class Tree(Transform):
     @property
     def domain(self) -> str:  # type: ignore[override]
         """That of the nodes."""
-        return next((n.transform.domain for n in self.nodes.values() if n.transform.domain != "any"), "any")
+        return common_domain(node.transform for node in self.nodes.values())
 
     @property
     def mixes(self) -> bool:  # type: ignore[override]

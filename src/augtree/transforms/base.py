@@ -6,8 +6,11 @@ that is made of others implements `stages`, which serves both.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -25,6 +28,27 @@ if TYPE_CHECKING:
 Batch = TypeVar("Batch", bound="Tensor | Data")
 Stage = list[tuple["Transform", Key]]
 """Transforms that act side by side, each on its own samples."""
+
+
+Call = TypeVar("Call", bound="Callable[..., Any]")
+
+
+def not_compiled(function: Call) -> Call:
+    """The function, which torch.compile leaves alone: hashing and routing are no work for it.
+
+    What torch.compiler.disable does, without its second of importing where nobody compiles anything.
+    """
+    disabled: list[Any] = []
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return function(*arguments, **named)
+        if not disabled:
+            disabled.append(torch.compiler.disable(function))
+        return disabled[0](*arguments, **named)
+
+    return cast(Call, call)
 
 
 class Policy:
@@ -72,6 +96,7 @@ class Policy:
                     graphs = transform.act(graphs, part)
         return graphs
 
+    @not_compiled
     def __call__(
         self,
         batch: Batch,
@@ -187,6 +212,11 @@ class Transform(Policy):
         return f"{self.name}({', '.join(parts)})" if parts else self.name
 
 
+def common_domain(parts: Iterable[Transform]) -> str:
+    """What something made of these parts works on."""
+    return next((domain for domain in (part.domain for part in parts) if domain != "any"), "any")
+
+
 @dataclasses.dataclass(frozen=True)
 class Identity(Transform):
     """Leaves the data alone; in a tree it ends the path."""
@@ -238,6 +268,7 @@ def _on_graphs(policy: Policy, batch: Any, seed: int, index: Any, step: int) -> 
     key = Key.of(seed, indices(index, graphs.num_graphs, single), step=step)
     with torch.no_grad():
         out = policy.act(graphs, key)
+    out = copy.copy(out) if out is batch else out
     return graph_batch.alone(out, batch) if single else out
 
 

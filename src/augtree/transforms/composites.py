@@ -13,7 +13,7 @@ from augtree.errors import ArgumentError, InputError, number, whole_number
 from augtree.keys import Key
 from augtree.transforms import images as op
 from augtree.transforms.autoaugment import POLICIES
-from augtree.transforms.base import Identity, Policy, Stage, Transform
+from augtree.transforms.base import Identity, Policy, Stage, Transform, common_domain
 from augtree.transforms.pictures import Plan, Shape, merged
 
 LONGEST_CHAIN = 64
@@ -61,7 +61,7 @@ class Chain(Transform):
     @property
     def domain(self) -> str:  # type: ignore[override]
         """That of the steps."""
-        return next((step.domain for step, _ in self.pairs if step.domain != "any"), "any")
+        return common_domain(step for step, _ in self.pairs)
 
     @property
     def mixes(self) -> bool:  # type: ignore[override]
