@@ -166,6 +166,13 @@ def test_every_absent_edge_is_equally_likely_to_come():
     assert np.abs(found / found.mean() - 1).max() < 0.1  # without the turn some would come a third more often
 
 
+def test_there_are_three_steps_for_each_node_wanted(monkeypatch):
+    seen = []
+    monkeypatch.setattr(Subgraph, "walk", lambda self, graphs, walks, state, order: seen.append(walks.tolist()))
+    Subgraph(0.2, length=10)(Batch.from_data_list([graph(10, 0.5, 0), graph(50, 0.1, 1), graph(1, 0, 2)]), seed=0)
+    assert seen == [[3, 12, 0]]  # 3 * 8 and 3 * 40 steps in walks of 10; a node alone needs none
+
+
 def test_walks_reach_most_of_what_is_wanted():
     """About three steps for each node wanted, so that few have to be filled in."""
     edges = graph(40, 0.15, 3).edge_index

@@ -69,6 +69,9 @@ def test_the_draws_of_colour_distortion_are_independent():
     assert abs(jittered.mean() - 0.9) < 0.02
     together = np.vstack([columns, first])[:, jittered]
     assert np.abs(np.corrcoef(together) - np.eye(5)).max() < 0.06
+    for values, low, high in zip(columns, (0.2, 0.2, 0.2, -51), (1.8, 1.8, 1.8, 51), strict=True):
+        assert np.nanmin(values) < low + 0.03 * (high - low)
+        assert np.nanmax(values) > high - 0.03 * (high - low)
     assert np.abs(np.bincount(first[jittered].astype(int)) / jittered.sum() - 0.25).max() < 0.03
 
 

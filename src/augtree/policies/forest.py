@@ -86,7 +86,7 @@ class Forest(Policy):
     def stages(self, key: Key) -> Iterator[Stage]:
         """Every tree with the samples that draw it."""
         edges = np.cumsum([member.weight for member in self.groups.values()])
-        which = np.searchsorted(edges / edges[-1], key.uniform(CHOICE), side="right")
+        which = np.searchsorted(edges[:-1], key.uniform(CHOICE), side="right")  # the last has what is left
         yield [(member.tree, key.take(which == i)) for i, member in enumerate(self.groups.values())]
 
     def route(self, key: Key) -> list[tuple[Any, ...]]:
