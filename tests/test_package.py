@@ -7,8 +7,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 import augtree
 
 ROOT = Path(__file__).parents[1]
@@ -110,27 +108,6 @@ def test_the_command_without_its_extra_names_it():
     assert done.returncode == 2
     assert 'pip install "augtree[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_readme_shows_the_demos_tree():
-    from augtree import demo
-
-    assert demo.tree().to_text() in (ROOT / "README.md").read_text()
-
-
-def test_no_document_has_a_hole():
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        assert not re.search(r"^[A-Z_]+$|TODO|FIXME|XXX", path.read_text(), flags=re.MULTILINE), path
-
-
-def python_blocks(path):
-    return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
-def test_code_in_the_documentation_is_python(path):
-    for block in python_blocks(path):
-        ast.parse(block)
 
 
 def test_nothing_in_the_package_reads_pickles_or_runs_text():

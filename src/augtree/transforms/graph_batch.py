@@ -72,7 +72,6 @@ class Graphs:
     """The first node of each graph."""
     local: Tensor
     """The number of each node within its graph."""
-    edge_index: Tensor
 
     @staticmethod
     def of(batch: Any) -> Graphs:
@@ -82,11 +81,17 @@ class Graphs:
         graph = spread_out(nodes).to(device)
         start = (nodes.cumsum(0) - nodes).to(device)
         local = torch.arange(len(graph), device=device) - start.index_select(0, graph)
-        none = torch.empty(2, 0, dtype=torch.long, device=device)
-        edges: Any = batch.get("edge_index", none)
+        return Graphs(batch, nodes, graph, start, local)
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The edges, checked, as int64."""
+        edges: Any = self.batch.get("edge_index", None)
+        if edges is None:
+            return torch.empty(2, 0, dtype=torch.long, device=self.graph.device)
         if type(edges) is not Tensor:  # PyG's EdgeIndex carries an order that no longer holds afterwards
             edges = edges.as_tensor()
-        return Graphs(batch, nodes, graph, start, local, checked_edges(edges, graph))
+        return checked_edges(edges, self.graph)
 
     def keep_nodes(self, kept: Tensor, counts: Tensor) -> Any:
         """The batch with only these nodes and the edges between them; `counts` of them in each graph."""
@@ -108,7 +113,8 @@ class Graphs:
         graph = self.graph if nodes is None else self.graph.index_select(0, nodes.which)
         edges = torch.bincount(graph.index_select(0, edge_index[0]), minlength=len(self.nodes)).cpu()
         change = Change(self, edges_kept, nodes, edges)
-        for key in list(out.keys()):
+        names = set(out.keys())
+        for key in names:
             if key == "edge_index":
                 out[key] = edge_index.to(out[key].dtype)
                 out._slice_dict[key], out._inc_dict[key] = slices(edges), change.offsets
@@ -121,7 +127,7 @@ class Graphs:
                 out[key] = change.of_whole(key, out[key])
         if nodes is not None:
             set_node_counts(out, nodes.counts, graph)
-        follow(out)
+        follow(out, names)
         return out
 
 
@@ -130,16 +136,18 @@ def checked_edges(edges: Tensor, graph: Tensor) -> Tensor:
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.is_floating_point():
         raise InputError(f"edge_index must be whole numbers [2,E], got {edges.dtype} {list(edges.shape)}")
     edges = edges.long()
-    if edges.numel():
-        low, high = int(edges.min()), int(edges.max())
-        if low < 0 or high >= len(graph):
-            raise InputError(f"edge_index must have node numbers from 0 to {len(graph) - 1}, got {low} to {high}")
-        owner, other = graph.index_select(0, edges[0]), graph.index_select(0, edges[1])
-        if not torch.equal(owner, other):
-            at = int(true_at(owner != other)[0])
-            raise InputError(
-                f"edge_index must join nodes of the same graph, got edge {at} of the batch between two graphs"
-            )
+    if not edges.numel():
+        return edges
+    try:
+        if edges.is_cuda and not 0 <= int(edges.min()) <= int(edges.max()) < len(graph):  # a CPU notices below
+            raise IndexError
+        owner, other = graph.index_select(0, edges.reshape(-1)).view(2, -1)
+    except (IndexError, RuntimeError) as error:
+        found = f"{int(edges.min())} to {int(edges.max())}"
+        raise InputError(f"edge_index must have node numbers from 0 to {len(graph) - 1}, got {found}") from error
+    if not torch.equal(owner, other):
+        at = int(true_at(owner != other)[0])
+        raise InputError(f"edge_index must join nodes of the same graph, but edge {at} of the batch joins two graphs")
     return edges
 
 
@@ -386,10 +394,10 @@ def set_node_counts(out: Any, counts: Tensor, graph: Tensor) -> None:
         out.ptr = slices(counts).to(graph.device)
 
 
-def follow(out: Any) -> None:
+def follow(out: Any, names: set[str]) -> None:
     """Rewrite the vectors that PyG's follow_batch made: which graph each entry of a field belongs to."""
     for key, cuts in out._slice_dict.items():
-        if f"{key}_batch" in out and f"{key}_batch" not in out._slice_dict and isinstance(cuts, Tensor):
+        if f"{key}_batch" in names and f"{key}_batch" not in out._slice_dict and isinstance(cuts, Tensor):
             device = out[f"{key}_batch"].device
             out[f"{key}_batch"] = spread_out(cuts.diff()).to(device)
             out[f"{key}_ptr"] = cuts.to(device)

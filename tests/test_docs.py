@@ -1,0 +1,113 @@
+"""The code in the documentation does what it says: every Python block is run, in order, on small data."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import ImageOps
+from torch_geometric.data import Batch, Data
+
+import augtree as at
+from augtree import demo
+
+ROOT = Path(__file__).parents[1]
+
+
+class Compose:
+    """torchvision's, as far as it matters."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __call__(self, sample):
+        for step in self.steps:
+            sample = step(sample)
+        return sample
+
+
+def my_function(sample, magnitude=1.0):
+    """A user's function, on tensors and on Pillow images."""
+    return sample.flip(2) if isinstance(sample, torch.Tensor) else ImageOps.mirror(sample)
+
+
+def surroundings():
+    """What the snippets take for granted."""
+    pictures = torch.randint(0, 256, (6, 3, 8, 8), dtype=torch.uint8)
+    labels = torch.arange(6)
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    tree = demo.tree()
+    return {
+        "at": at,
+        "torch": torch,
+        "tree": tree,
+        "tree_a": tree,
+        "tree_b": at.Tree(),
+        "pictures": pictures[:3],
+        "labels": labels,
+        "loader": [(pictures[:3], labels[:3]), (pictures[3:], labels[3:])],
+        "groups": ["photo", "sketch", "photo"],
+        "epoch": 2,
+        "epochs": 2,
+        "indices": torch.tensor([7, 3, 5]),
+        "batch": Batch.from_data_list([Data(x=torch.ones(4, 1), edge_index=edge_index)] * 3),
+        "my_function": my_function,
+        "f": my_function,
+        "sample": pictures[0],
+        "device": "cpu",
+        "model": lambda batch: batch.mean((1, 2, 3)),
+        "train_step": lambda batch, target: None,
+        "Compose": Compose,
+        "PILToTensor": lambda: lambda picture: picture,
+        "ConvertImageDtype": lambda dtype: lambda picture: picture.to(dtype) / 255,
+    }
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name
+)
+def test_every_snippet_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    demo.run(Path("runs/demo"), 0)
+    demo.tree().save("tree.json")
+    names = surroundings()
+    for block in re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL):
+        exec(compile(block, path.name, "exec"), names)
+    if path.name == "how-to.md":
+        white = torch.full((500, 1, 1, 1), 255, dtype=torch.uint8)
+        done = names["Dim"](0.5)(white, seed=0)
+        assert 126 <= int(done.min()) < 130 < 250 < int(done.max())
+
+
+def test_no_document_has_a_hole():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        assert not re.search(r"^[A-Z_]+$|TODO|FIXME|XXX", path.read_text(), flags=re.MULTILINE), path
+
+
+def test_links_lead_somewhere():
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_readme_shows_the_demos_tree():
+    assert demo.tree().to_text() in (ROOT / "README.md").read_text()
+
+
+def test_the_messages_in_the_file_format_are_those_that_come(tmp_path):
+    text = (ROOT / "docs" / "file-format.md").read_text()
+    good = re.search(r"```json\n(.*?)```", text, flags=re.DOTALL).group(1)
+    path = tmp_path / "tree.json"
+    path.write_text(good)
+    at.load(path)
+    changes = [("0.3", "0.4"), ('"Color"', '"Colour"'), ('"Color"', '"Fog"')]
+    for old, new in changes:
+        three = good.replace('"p": 0.3}', '"p": 0.3},\n    "3": {"transform": {"name": "Invert"}, "p": 0.7}')
+        path.write_text(three.replace(old, new))
+        with pytest.raises(at.errors.PolicyFileError) as caught:
+            at.load(path)
+        assert str(caught.value).replace(str(path), "tree.json") in text
+    path.write_text(three.replace('"p": 0.7}\n', '"p": 1.4}\n'))
+    with pytest.raises(at.errors.PolicyFileError) as caught:
+        at.load(path)
+    assert str(caught.value).replace(str(path), "tree.json") in text
