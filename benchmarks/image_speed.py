@@ -8,8 +8,8 @@ What is timed:
 - tree: a full tree of depth 4 (15 nodes, the sixteen operations but Cutout and SamplePairing), p = 0.5 everywhere.
 augtree gets and returns a uint8 tensor. "Pillow" gets and returns Pillow images; "Pillow, arrays" also pays for the
 way from and to an array. torchvision v2 gets uint8 tensors, kornia float tensors, one picture at a time, since both
-draw one operation a call. On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less
-work, not the same.
+draw one operation a call (torchvision's "mixed" is its own TrivialAugmentWide; the rest is their functions, chosen in
+Python). On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less work, not the same.
 """
 
 from __future__ import annotations
@@ -71,7 +71,11 @@ def cpu_sides(batch: torch.Tensor, one: Callable[[Any, Any], Any], policy: Any) 
         "Pillow, arrays": partial(by_array, rivals.pillow),
     }
     if available("torchvision"):
-        sides["torchvision v2"] = lambda: torch.stack([one(rivals.torchvision, picture) for picture in singles])
+        from torchvision.transforms import v2
+
+        own = v2.TrivialAugmentWide(fill=rivals.GREY)
+        each = own if isinstance(policy, at.transforms.TrivialAugment) else partial(one, rivals.torchvision)
+        sides["torchvision v2"] = lambda: torch.stack([each(picture) for picture in singles])
     if available("kornia"):
         sides["kornia"] = lambda: torch.cat([one(rivals.kornia, picture) for picture in floats])
     return sides

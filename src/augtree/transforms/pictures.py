@@ -29,7 +29,7 @@ LARGEST_SIDE = 8192
 """Geometry is exact (16.16 fixed-point numbers, as in Pillow) up to here."""
 FEW_CHANNELS = 4
 """More than these in a picture by itself, or before a last dimension that has no more, is taken for a mistake."""
-CHUNK_BYTES = 1 << 17
+CHUNK_BYTES = 1 << 18
 """On the CPU, works are done in parts that stay in the cache."""
 
 
