@@ -10,8 +10,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import augtree as at
+from augtree import demo
 from augtree.cli import app
-from augtree.errors import DataError
+from augtree.errors import DataError, RunError
 from augtree.report import sheet as sheet_module
 from augtree.report.sheet import lines, read_picture
 from augtree.transforms import Chain, Invert, Normalize
@@ -188,11 +189,14 @@ def test_large_batches_are_cut(monkeypatch):
 
 
 def test_terminals_without_the_letters_get_question_marks(tmp_path):
+    demo.by_hand().save(tmp_path / "tree.json")
+    Image.new("L", (8, 8)).save(tmp_path / "dot.png")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run(
-        [sys.executable, "-m", "augtree", "demo", "--out", str(tmp_path / "demo")],
+        [sys.executable, "-m", "augtree", "apply", *("tree.json", ".", "--out", "sheet.png")],
         capture_output=True,
         env=environment,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     assert b"applied to 80 %" in done.stdout
@@ -208,21 +212,39 @@ def test_version():
     assert invoke("--version").stdout == f"augtree {at.__version__}\n"
 
 
-def test_demo(tmp_path):
+def test_demo(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "task", lambda: at.tasks.Classification(model="cnn", steps=3, batch_size=16))
     done = invoke("demo", "--out", tmp_path / "demo", "--json")
     assert done.exit_code == 0
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert at.load(last["tree"]).depth == 3
-    with Image.open(last["sheet"]) as sheet:
+    assert "| trivialaugment |" in done.stdout
+    files = json.loads(done.stdout.splitlines()[-1])["files"]
+    assert at.load(files["tree.json"]) == at.load(tmp_path / "demo" / "search" / "tree.json")
+    with Image.open(files["sheet.png"]) as sheet:
         assert sheet.width > 800
     assert (tmp_path / "demo" / "tree.svg").read_text().startswith("<svg")
-    assert sum(row["p"] for row in last["paths"]) == pytest.approx(1)
-    for row in last["paths"]:
-        assert row["share"] == pytest.approx(row["p"], abs=0.015)
+    again = invoke("demo", "--out", tmp_path / "demo", "--json")
+    assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+
+
+def test_a_demo_of_another_version_makes_way(tmp_path):
+    folder = tmp_path / "search"
+    folder.mkdir()
+    (folder / "spec.json").write_text("{}")
+
+    def work(place):
+        if place.exists():
+            raise RunError("another")
+        return "done"
+
+    assert demo.fresh(folder, work) == "done"
+    (folder / "kept").mkdir(parents=True)
+    with pytest.raises(RunError):
+        demo.fresh(folder, work)
+    assert (folder / "kept").exists()
 
 
 def test_help_names_the_commands():
     done = invoke("--help")
     assert done.exit_code == 0
-    for command in ("demo", "apply"):
+    for command in ("demo", "apply", "search", "resume", "runs", "compare", "train"):
         assert command in done.stdout

@@ -11,7 +11,8 @@ import augtree
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "augtree"
-LAYERS = ["errors", "keys", "files", "transforms", "policies", "data", "report", "testing", "demo", "cli"]
+LAYERS = ["errors", "keys", "files", "transforms", "policies", "data", "models", "tasks", "runs", "search"]
+LAYERS += ["comparison", "report", "testing", "demo", "cli"]
 """Each may import only what stands before it; the package itself and its command stand above all."""
 
 
@@ -20,12 +21,17 @@ def test_public_names():
         "AugtreeError",
         "Forest",
         "Tree",
+        "compare",
         "data",
         "errors",
         "load",
+        "resume",
         "save",
+        "search_tree",
         "spaces",
+        "tasks",
         "testing",
+        "train",
         "transforms",
         "wrap",
     ]

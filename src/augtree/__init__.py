@@ -1,8 +1,10 @@
 """augtree learns data augmentation: trees of transformations, for images and for graphs."""
 
-from augtree import data, errors, testing, transforms
+from augtree import data, errors, tasks, testing, transforms
+from augtree.comparison import compare, resume, train
 from augtree.errors import AugtreeError
 from augtree.policies import Forest, Tree, load, save
+from augtree.search import search_tree
 from augtree.transforms import spaces
 from augtree.transforms.wrap import wrap
 
@@ -12,12 +14,17 @@ __all__ = [
     "AugtreeError",
     "Forest",
     "Tree",
+    "compare",
     "data",
     "errors",
     "load",
+    "resume",
     "save",
+    "search_tree",
     "spaces",
+    "tasks",
     "testing",
+    "train",
     "transforms",
     "wrap",
 ]

@@ -1,44 +1,37 @@
-"""What `augtree demo` shows: a hand-written tree on the digits and photographs that ship with scikit-learn."""
+"""What `augtree demo` shows: a tree grown for handwritten digits with few labels, held against the free policies."""
 
 from __future__ import annotations
 
-from collections import Counter
+import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from augtree.errors import ArgumentError, need
+from augtree.comparison import Comparison, compare
+from augtree.data import Dataset, load
+from augtree.errors import ArgumentError, RunError
 from augtree.files import write_atomically
-from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.report import sheet
+from augtree.search import TreeResult, search_tree
+from augtree.search.search import Watch
+from augtree.tasks import Classification
 from augtree.transforms import spaces
 
-
-def digits() -> tuple[Tensor, Tensor]:
-    """1,797 digits as uint8 [1,8,8], and their labels."""
-    found = need("sklearn.datasets", "cli").load_digits()
-    pictures = np.rint(found.images * (255 / 16)).astype(np.uint8)
-    return torch.from_numpy(pictures)[:, None], torch.from_numpy(found.target)
+LABELS, VALIDATION = 100, 400
 
 
-def photos(longest: int = 224) -> list[tuple[str, Tensor]]:
-    """Two photographs, by name."""
-    found = need("sklearn.datasets", "cli").load_sample_images()
-    image = need("PIL.Image", "cli")
-    out = []
-    for name, array in zip(found.filenames, found.images, strict=True):
-        small = image.fromarray(array)
-        small.thumbnail((longest, longest))
-        out.append((Path(name).stem, torch.from_numpy(np.array(small).transpose(2, 0, 1).copy())))
-    return out
+def data() -> Dataset:
+    """Digits of which a hundred have labels to train on."""
+    return load("digits", train=LABELS, val=VALIDATION)
 
 
-def tree() -> Tree:
-    """Things lean, wander and fade; they are never flipped."""
+def task() -> Classification:
+    """A small network, trained for a second or two."""
+    return Classification(model="cnn", epochs=60, batch_size=32, lr=0.05)
+
+
+def by_hand() -> Tree:
+    """A tree that somebody might write: things lean, wander and fade; they are never flipped."""
     space = spaces.images(fill=0)
     return (
         Tree()
@@ -50,29 +43,38 @@ def tree() -> Tree:
     )
 
 
-def run(out: Path, seed: int) -> dict[str, Any]:
-    """Write the tree, its picture and two sheets; count how often each path is taken."""
-    policy = tree()
-    pictures, labels = digits()
-    chosen = [int((labels == digit).nonzero()[seed % 100]) for digit in range(10)]
-    rows = sheet.augmented(policy, [(f"digit {labels[i]}", pictures[i]) for i in chosen], copies=8, seed=seed)
-    large = sheet.augmented(policy, photos(), copies=5, seed=seed)
+def run(out: Path, seed: int, watch: Watch) -> tuple[TreeResult, Comparison]:
+    """Grow a tree, hold it against the free policies, and write what it does to pictures."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArgumentError("--out", f"must be a folder that can be made ({error.strerror})", str(out)) from error
-    policy.save(out / "tree.json")
-    write_atomically(out / "tree.svg", policy.to_svg().encode())
-    write_atomically(out / "sheet.png", sheet.drawn("A hand-written tree on ten digits", rows))
-    write_atomically(out / "photos.png", sheet.drawn("The same tree on two photographs", large))
-    names = {"tree": "tree.json", "picture": "tree.svg", "sheet": "sheet.png", "photos": "photos.png"}
-    return {what: str(out / name) for what, name in names.items()} | {"paths": path_shares(policy, seed)}
+    digits = data()
+    found = fresh(
+        out / "search", lambda folder: search_tree(digits, task(), depth=2, seed=seed, out=folder, watch=watch)
+    )
+    policies = {"none": None, "randaugment": "randaugment", "trivialaugment": "trivialaugment", "tree": found.tree}
+    table = fresh(out / "compare", lambda folder: compare(digits, task(), policies, seeds=4, out=folder, watch=watch))
+    write_pictures(out, found.tree, digits, seed)
+    return found, table
 
 
-def path_shares(policy: Tree, seed: int, samples: int = 20_000) -> list[dict[str, Any]]:
-    """For each path its probability and its share of many samples."""
-    seen = Counter(policy.route(Key.of(seed, range(samples))))
-    return [
-        {"path": [str(step) for step in path], "p": round(p, 12), "share": seen[path] / samples}
-        for p, path in policy.paths()
-    ]
+def fresh(folder: Path, work: Any) -> Any:
+    """A run in its folder; one that an older version left there makes way."""
+    try:
+        return work(folder)
+    except RunError:
+        if not (folder / "spec.json").exists():
+            raise
+        shutil.rmtree(folder)
+        return work(folder)
+
+
+def write_pictures(out: Path, tree: Tree, digits: Dataset, seed: int) -> None:
+    """The tree as a file and as a picture, and a sheet of ten digits and what becomes of them."""
+    chosen = [int((digits.labels == digit).nonzero()[seed % 50]) for digit in range(10)]
+    pictures = [(f"digit {digits.labels[i]}", digits.samples[i]) for i in chosen]
+    rows = sheet.augmented(tree, pictures, copies=8, seed=seed)
+    tree.save(out / "tree.json")
+    write_atomically(out / "tree.svg", tree.to_svg().encode())
+    write_atomically(out / "sheet.png", sheet.drawn("What the tree makes of ten digits", rows))

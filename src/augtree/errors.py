@@ -6,6 +6,8 @@ AugtreeError
 ├── TransformError     a transform failed on a sample, or returned something it must not
 ├── PolicyFileError    a policy file is broken; `pointer` is the place as a JSON pointer
 ├── DataError          a data set's files are missing or broken
+├── TaskError          a model or a task that does not go with its data
+├── RunError           a run's folder is in use, broken, or of another run
 ├── CheckError         a contract check failed; `failures` lists every one
 └── MissingExtraError  an optional package is not installed
 """
@@ -75,6 +77,14 @@ class PolicyFileError(AugtreeError, ValueError):
 
 class DataError(AugtreeError, ValueError):
     """A data set's files are missing or broken."""
+
+
+class TaskError(AugtreeError, RuntimeError):
+    """A model or a task does not go with its data."""
+
+
+class RunError(AugtreeError, RuntimeError):
+    """A run's folder is in use, broken, or belongs to another run."""
 
 
 class CheckError(AugtreeError, AssertionError):

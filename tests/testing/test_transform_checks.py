@@ -626,10 +626,8 @@ def test_a_process_that_died_is_no_matter_for_the_next(photos):
 
 @pytest.mark.parametrize("what", ["digit", "noise", "black", "flat", "tiny", "tall"])
 def test_built_ins_pass_whatever_the_sample(what):
-    from augtree import demo
-
     samples = {
-        "digit": demo.digits()[0][0],
+        "digit": at.data.load("digits").samples[0],
         "noise": torch.randint(0, 256, (3, 32, 32), dtype=torch.uint8),
         "black": torch.zeros(3, 24, 24, dtype=torch.uint8),
         "flat": torch.full((1, 24, 24), 77, dtype=torch.uint8),

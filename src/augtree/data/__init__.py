@@ -1,5 +1,8 @@
 """Data sets and their readers."""
 
+from augtree.data.arrays import from_arrays
+from augtree.data.dataset import Dataset
+from augtree.data.sources import load
 from augtree.data.tu import read_tu
 
-__all__ = ["read_tu"]
+__all__ = ["Dataset", "from_arrays", "load", "read_tu"]

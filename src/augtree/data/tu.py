@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from augtree.data.dataset import Dataset
+from augtree.data.splits import make_split
 from augtree.errors import DataError, need
 
 Ints = NDArray[np.int64]
@@ -24,8 +26,43 @@ def read_tu(path: str | Path) -> list[Any]:
     columns of x, followed by node attributes; edge labels and attributes likewise edge_attr; y is the class as
     0, 1, ... in the order of the labels in the file. A set without node labels and attributes has num_nodes and no x.
     """
-    data = need("torch_geometric.data", "graph")
+    need("torch_geometric.data", "graph")
+    return graphs_of(Tables.open(Path(path)))
+
+
+def tu_dataset(path: str | Path, *, seed: int = 0) -> Dataset:
+    """A TU set as a data set, 80/10/10 by class; the classes have the names that the file gives them."""
+    need("torch_geometric.data", "graph")
     tables = Tables.open(Path(path))
+    graphs = tuple(graphs_of(tables))
+    labels = torch.cat([graph.y for graph in graphs])
+    return Dataset(
+        name=tables.name,
+        samples=graphs,
+        labels=labels,
+        classes=tuple(str(label) for label in np.unique(tables.ints("graph_labels")[:, 0])),
+        split=make_split(labels, shares=(0.8, 0.1, 0.1), seed=seed),
+        groups=np.zeros(len(graphs), np.int64),
+        group_names=("all",),
+        source={"source": str(Path(path).resolve()), "seed": seed},
+        notes=(f"split made: 80/10/10 by class, seed {seed}",),
+    )
+
+
+def is_tu(path: Path) -> bool:
+    """Whether a folder or a zip file holds a TU set."""
+    try:
+        if path.is_dir():
+            return next(path.glob("*_A.txt"), None) is not None
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith("_A.txt") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def graphs_of(tables: Tables) -> list[Any]:
+    """The graphs that the tables tell of."""
+    data = need("torch_geometric.data", "graph")
     graph_of = tables.ints("graph_indicator")[:, 0] - 1
     labels = tables.ints("graph_labels")[:, 0]
     if len(graph_of) == 0 or graph_of.min() < 0 or graph_of.max() >= len(labels) or (np.diff(graph_of) < 0).any():

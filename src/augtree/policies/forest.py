@@ -68,7 +68,7 @@ class Forest(Policy):
         *,
         groups: Sequence[Hashable] | Tensor | NDArray[Any] | None = None,
         seed: int | None = None,
-        index: int | Sequence[int] | Tensor | None = None,
+        index: int | Sequence[int] | NDArray[np.int64] | Tensor | None = None,
         step: int = 0,
     ) -> Batch:
         """Augment a batch, each sample by its group's tree; without groups, by a tree drawn by weight."""

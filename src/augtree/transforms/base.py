@@ -102,7 +102,7 @@ class Policy:
         batch: Batch,
         *,
         seed: int | None = None,
-        index: int | Sequence[int] | Tensor | None = None,
+        index: int | Sequence[int] | NDArray[np.int64] | Tensor | None = None,
         step: int = 0,
     ) -> Batch:
         """Augment pictures (uint8, or float within [0,1]) or PyG graphs, one or a batch.

@@ -113,6 +113,10 @@ def same(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else abs(one - other) < 1e-9
 
 
+RANDAUGMENT_LEVELS = (9, 14, 19)
+"""RandAugment's own default, and two stronger ones: which is best depends on the data."""
+
+
 def images(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
     """AutoAugment's 16 operations at 5 magnitudes, and Identity; with composites, TrivialAugment and RandAugment.
 
@@ -127,7 +131,8 @@ def images(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
 
 def composite_candidates(fill: int) -> list[Transform]:
     """The free policies, as candidates."""
-    return [composites.TrivialAugment(fill=fill), composites.RandAugment(fill=fill)]
+    strengths = [composites.RandAugment(m=m, fill=fill) for m in RANDAUGMENT_LEVELS]
+    return [composites.TrivialAugment(fill=fill), *strengths]
 
 
 def graphs() -> Space:

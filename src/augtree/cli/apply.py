@@ -1,43 +1,15 @@
-"""The command line: the same words as the library."""
+"""`augtree demo` and `augtree apply`."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import augtree
+from augtree.cli.app import Json, Seed, app, finish, say
 from augtree.errors import ArgumentError, DataError
 from augtree.policies.named import NAMED
-
-app = typer.Typer(
-    name="augtree",
-    help="Trees of data augmentation: apply them, look at them.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON, for scripts.")]
-
-
-def tell_version(wanted: bool) -> None:
-    """Print the version and stop."""
-    if wanted:
-        say(f"augtree {augtree.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Trees of data augmentation: apply them, look at them."""
 
 
 @app.command()
@@ -46,17 +18,22 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Apply a hand-written tree to pictures that ship with scikit-learn."""
-    from augtree import demo as story
+    """Grow a tree for digits with few labels, hold it against the free policies, and show what it does."""
+    import torch
 
-    found = story.run(out, seed)
-    say(story.tree().to_text())
-    say("\nEvery way through the tree, its probability, and its share of 20,000 samples:")
-    for row in found["paths"]:
-        say(f"  {row['p']:6.3f} {row['share']:6.3f}  {' -> '.join(row['path']) or 'unchanged'}")
-    say(f"\nPictures and what became of them: {found['sheet']} and {found['photos']}")
-    say(f"The tree as a picture: {found['picture']}; as a file: {found['tree']}")
-    finish(found, as_json)
+    from augtree import demo as story
+    from augtree.cli.progress import Progress
+    from augtree.cli.search import stoppable, tell_tree
+
+    torch.set_num_threads(1)
+    say(f"Handwritten digits, {story.LABELS} labels to train on. The search:")
+    with stoppable(out, "augtree demo"), Progress() as watch:
+        found, table = story.run(out, seed, watch)
+    tell_tree(found, data="digits")
+    say("\n" + table.to_text() + f"\n\n{table.verdict()}")
+    say(f"\nPictures and what becomes of them: {out}/sheet.png. The tree: {out}/tree.svg and {out}/tree.json")
+    files = {name: str(out / name) for name in ("tree.json", "tree.svg", "sheet.png", "search", "compare")}
+    finish({"tree": str(found.tree), "verdict": table.verdict(), "files": files}, as_json)
 
 
 @app.command()
@@ -142,14 +119,3 @@ def read_pictures(
     if not read:
         raise DataError(f"there must be a picture that can be read, but {broken[0]}")
     return read, broken, len(files)
-
-
-def say(text: str) -> None:
-    """Print for people."""
-    print(text)
-
-
-def finish(result: dict[str, Any], as_json: bool) -> None:
-    """Print for scripts."""
-    if as_json:
-        print(json.dumps(result))

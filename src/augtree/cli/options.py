@@ -1,0 +1,136 @@
+"""What a data set and a task are on the command line, for all the commands that need them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from augtree.cli.app import say
+from augtree.errors import ArgumentError
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A folder of pictures with index.csv (path,label[,group][,split]) or with one subfolder a class, "
+        "a zip of one, or a name: digits, cifar10, NCI1 and other TU sets."
+    ),
+]
+DATA, TASK = "The data", "The task"
+
+
+def option(group: str, text: str, *names: str, **more: Any) -> Any:
+    """An option in a group of the help page."""
+    return typer.Option(*names, help=text, rich_help_panel=group, **more)
+
+
+def data_set(
+    data: Data,
+    root: Annotated[Path | None, option(DATA, "Where named sets lie [default: $AUGTREE_DATA, or data].")] = None,
+    size: Annotated[int | None, option(DATA, "The side of the square that pictures are cut to.")] = None,
+    split_by: Annotated[
+        str | None, option(DATA, "Make the split so that this column's values stay together.")
+    ] = None,
+    fill: Annotated[
+        int | None, option(DATA, "What geometry uncovers: 0 suits pictures on black [default: 128].", min=0, max=255)
+    ] = None,
+    train: Annotated[int | None, option(DATA, "Keep so many training samples.")] = None,
+    val: Annotated[int | None, option(DATA, "Keep so many validation samples.")] = None,
+) -> Any:
+    """The data set that is asked for."""
+    from augtree.data import load
+
+    found = load(data, root, size=size, split_by=split_by, train=train, val=val, fill=fill)
+    say(f"{found}")
+    for note in found.notes:
+        say(f"  {note}")
+    return found
+
+
+def task(
+    model: Annotated[
+        str, option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, ...; auto chooses by size.")
+    ] = "auto",
+    epochs: Annotated[float, option(TASK, "The length of a training.")] = 80,
+    steps: Annotated[int | None, option(TASK, "The length of a training in steps, instead of epochs.")] = None,
+    batch_size: Annotated[int, option(TASK, "Samples in a step.")] = 128,
+    optimizer: Annotated[str, option(TASK, "sgd or adamw.")] = "sgd",
+    lr: Annotated[float | None, option(TASK, "The highest learning rate.")] = None,
+    weight_decay: Annotated[float | None, option(TASK, "The weight decay.")] = None,
+    label_smoothing: Annotated[float, option(TASK, "From 0 to below 1.")] = 0.0,
+    metric: Annotated[str, option(TASK, "accuracy, error, f1, auroc or loss.")] = "accuracy",
+    preprocess: Annotated[
+        str, option(TASK, "Before the policy: default (the data set's own), none, flip, crop or flip-crop.")
+    ] = "default",
+    weights: Annotated[Path | None, option(TASK, "Begin with these weights (safetensors).")] = None,
+    device: Annotated[str, option(TASK, "auto, cpu or cuda.")] = "auto",
+    threads: Annotated[int, option(TASK, "CPU threads; small models are fastest with one.", min=1)] = 1,
+    compile_model: Annotated[bool, option(TASK, "Compile the model (CUDA).", "--compile")] = False,
+    deterministic: Annotated[bool, option(TASK, "On CUDA: repeat to the bit. The CPU always does.")] = False,
+) -> Any:
+    """The task that is asked for."""
+    import torch
+
+    from augtree.tasks import Classification
+
+    torch.set_num_threads(threads)
+    return Classification(
+        model=model,
+        epochs=epochs,
+        steps=steps,
+        batch_size=batch_size,
+        optimizer=optimizer,
+        lr=lr,
+        weight_decay=weight_decay,
+        label_smoothing=label_smoothing,
+        metric=metric,
+        preprocess=preprocessing(preprocess),
+        device=device,
+        compile=compile_model,
+        deterministic=deterministic,
+        options={} if weights is None else {"weights": str(weights)},
+    )
+
+
+def preprocessing(name: str) -> Any:
+    """A preprocessing by name."""
+    from augtree.transforms import Chain, Flip, PadCrop
+
+    known: dict[str, Any] = {
+        "default": "default",
+        "none": None,
+        "flip": Flip(),
+        "crop": PadCrop(4, fill=0),
+        "flip-crop": Chain([Flip(), PadCrop(4, fill=0)]),
+    }
+    if name not in known:
+        raise ArgumentError("--preprocess", f"must be one of {', '.join(known)}", name)
+    return known[name]
+
+
+def on_data_and_task(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that gets a data set and a task, and all the options that make them."""
+    makers = (data_set, task)
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> None:
+        made = [maker(**{name: given.pop(name) for name in inspect.signature(maker).parameters}) for maker in makers]
+        command(*made, **given)
+
+    parameters = [p for maker in makers for p in parameters_of(maker)] + parameters_of(command)[2:]
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    del wrapped.__wrapped__
+    return wrapped
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function, by name, with their annotations."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    found = inspect.signature(function).parameters.values()
+    return [p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY) for p in found]

@@ -1,0 +1,96 @@
+"""What a person sees while a search or a comparison runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from augtree.cli.app import say
+
+
+class Progress:
+    """A bar on a terminal, and a line for everything that is decided."""
+
+    def __init__(self) -> None:
+        self.begin = time.perf_counter()
+        self.done = self.total = 0
+        self.bar: Any = None
+        self.first = True
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def __call__(self, what: str, **about: Any) -> None:
+        """Be told of something."""
+        getattr(self, f"on_{what}", lambda **_: None)(**about)
+
+    def on_plan(self, **about: Any) -> None:
+        """What will be done."""
+        scorings, trainings, steps = (about.get(what, 0) for what in ("scorings", "trainings", "steps"))
+        for note in about.get("notes", ()):
+            say(note)
+        if scorings:
+            say(f"At most {scorings:,} scorings: {about['candidates']} candidates, up to {about['nodes']} nodes.")
+        if trainings:
+            say(f"{trainings} trainings.")
+        self.start(scorings or trainings or steps)
+
+    def start(self, total: int) -> None:
+        """Show a bar where somebody looks."""
+        self.total = total
+        if sys.stderr.isatty() and total:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            self.bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self.bar.add_task("", total=total)
+            self.bar.start()
+
+    def step(self, text: str) -> None:
+        """One more is done."""
+        self.done += 1
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=self.done, description=text)
+
+    def on_scored(self, **about: Any) -> None:
+        """A candidate has its score."""
+        self.step(f"node {about['node']}: {about['candidate']}")
+
+    def on_node(self, node: int, found: Any, growth: Any, spent: Any) -> None:
+        """A node is decided."""
+        if found.improves:
+            gain = f"{found.gain:.4f} ± {found.gain_se:.4f}"
+            say(f"Node {node}: {found.transform} p={found.p:g}, the validation loss falls by {gain}.")
+        else:
+            say(f"Node {node}: empty. {found.why}.")
+        if self.first and growth.open:
+            self.first = False
+            each = (time.perf_counter() - self.begin) / max(1, self.done)
+            left = max(0.0, each * (self.total - self.done))
+            say(f"The first node took {spent.seconds:.0f} s; the rest takes at most about {left:.0f} s.")
+
+    def on_step(self, done: int) -> None:
+        """A training has made so many steps."""
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=done)
+
+    def on_free(self, name: str) -> None:
+        """The tree is held against the free policies."""
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], description=f"training with {name}")
+
+    def on_trained(self, policy: str, seed: int, **found: Any) -> None:
+        """A training of a comparison is done."""
+        self.step(f"{policy}, seed {seed}")
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in found.items() if value is not None)
+        say(f"{policy}, seed {seed}: {figures}")

@@ -1,0 +1,298 @@
+"""`augtree search`, `resume`, `runs`, `compare` and `train`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from augtree.cli.app import Json, Seed, app, finish, say
+from augtree.cli.options import on_data_and_task
+from augtree.cli.progress import Progress
+from augtree.errors import ArgumentError, RunError
+
+Out = Annotated[Path | None, typer.Option(help="The run's folder [default: a new one in runs/].")]
+STOPPED = 130
+SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@app.command()
+@on_data_and_task
+def search(
+    data: Any,
+    task: Any,
+    depth: Annotated[int, typer.Option(min=1, max=10, help="Levels of the tree.")] = 3,
+    scorer: Annotated[str, typer.Option(help="anneal, density or retrain.")] = "anneal",
+    scorer_option: Annotated[
+        list[str] | None, typer.Option("--set", help="An option of the scorer, such as rungs=0.04,0.08 (repeatable).")
+    ] = None,
+    space: Annotated[str, typer.Option(help="auto, images, images+composites, simclr or graphs.")] = "auto",
+    probabilities: Annotated[str, typer.Option(help="The list H.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
+    budget: Annotated[str | None, typer.Option(help="End early: 90s, 10m, 2h, or a number of trainings.")] = None,
+    check: Annotated[float, typer.Option(help="Length of the trainings against the free policies; 0: none.")] = 1.0,
+    method: Annotated[
+        str, typer.Option(help="greedy (Algorithm 1), or exhaustive (all trees of two levels).")
+    ] = "greedy",
+    out: Out = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Grow a tree for your data: which transformations, how strong, how often, in what order."""
+    from augtree.search import search_tree
+
+    folder = out or new_folder("search")
+    with stoppable(folder), Progress() as watch:
+        result = search_tree(
+            data,
+            task,
+            space_of(space, data),
+            depth=depth,
+            scorer=scorer_of(scorer, scorer_option or []),
+            probabilities=[float_of("--probabilities", p) for p in probabilities.split(",")],
+            seed=seed,
+            out=folder,
+            budget=budget,
+            check=check,
+            method=method,
+            watch=watch,
+        )
+    tell_tree(result)
+    finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
+
+
+def tell_tree(result: Any, data: str = "DATA") -> None:
+    """Everything about a grown tree, and what to do next."""
+    for note in result.notes:
+        say(note)
+    say(
+        "\n"
+        + (
+            result.tree.to_text()
+            if len(result.tree)
+            else "The tree is empty: nothing improved on leaving the data alone."
+        )
+    )
+    if result.importances:
+        say("\nWhat mattered (fall of the validation loss where it was confirmed):")
+        for name, importance in result.importances.items():
+            say(f"  {name}: {importance}")
+    if result.free:
+        say("\nHeld against the free policies (validation samples that chose nothing):")
+        for name, policy in result.free.items():
+            say(f"  {name}: loss {policy.loss:.4f} ± {policy.loss_se:.4f}, metric {policy.metric:.4f}")
+    say(f"\n{result.verdict()}")
+    say(f"Cost: {result.cost}.")
+    if not result.deterministic:
+        say("deterministic: false (the same search again may give another tree; --deterministic).")
+    say(f"\nThe tree: {result.out}/tree.json (tree.svg is a picture; history.csv has every scored candidate).")
+    say(f"Whether it helps on the test data: augtree compare {data} none trivialaugment {result.out}/tree.json")
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(help="The folder of a search or a comparison that was stopped.")],
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads, as when it began.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped; the result is the one that it would have given."""
+    import torch
+
+    from augtree.comparison import Comparison
+    from augtree.comparison import resume as go_on
+
+    torch.set_num_threads(threads)
+    with stoppable(run), Progress() as watch:
+        result = go_on(run, watch=watch)
+    if isinstance(result, Comparison):
+        tell_comparison(result, run, as_json)
+    else:
+        tell_tree(result)
+        finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
+
+
+@app.command()
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List the runs in a folder: what they are, whether they are done, what they have cost."""
+    found = [about_run(spec.parent) for spec in sorted(folder.rglob("spec.json"))]
+    if not found:
+        say(f"No runs in {folder}.")
+    for run in found:
+        about = f"{run['kind']} on {run['data']}, {run['status']}"
+        say(f"{run['run']}: {about}, {run['units']} units, {run['seconds']:.0f} s")
+    finish({"runs": found}, as_json)
+
+
+def about_run(folder: Path) -> dict[str, Any]:
+    """A run in a few words."""
+    from augtree.runs.store import Run
+
+    try:
+        with Run.open(folder, write=False) as run:
+            forward, backward, seconds, units = run.cost()
+            status = {"done": "done", "begun": "not done"}.get(run.fact("status", "begun"), "?")
+            name = run.spec["data"]["name"]
+            costs = {"forward": forward, "backward": backward, "seconds": seconds, "units": units}
+            return {"run": str(folder), "kind": run.spec["kind"], "data": name, "status": status, **costs}
+    except RunError as error:
+        return {"run": str(folder), "kind": "?", "data": "?", "status": str(error), "units": 0, "seconds": 0.0}
+
+
+@app.command()
+@on_data_and_task
+def compare(
+    data: Any,
+    task: Any,
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(help="Policy files and names [default: none, randaugment, trivialaugment]."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 3,
+    train_on: Annotated[str, typer.Option(help="train, or train+val.")] = "train",
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Train with each policy, the same budget for each, and say which is best."""
+    from augtree.comparison import compare as run_comparison
+
+    folder = out or new_folder("compare")
+    chosen = named(policies) if policies else None
+    with stoppable(folder), Progress() as watch:
+        result = run_comparison(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
+    tell_comparison(result, folder, as_json)
+
+
+def named(policies: list[str]) -> dict[str, Any]:
+    """Policies by short names: those they have, or their folder's where several files are called alike."""
+    from augtree.policies.named import NAMED
+
+    found: dict[str, Any] = {}
+    for policy in policies:
+        path = Path(policy)
+        name = policy if policy.lower() in NAMED else path.stem
+        if name in found or name in ("tree", "policy", "forest"):
+            name = f"{path.parent.name}/{path.stem}" if path.parent.name else name
+        if name in found:
+            raise ArgumentError("policies", "must not have two of one name", name)
+        found[name] = policy.lower() if policy.lower() in NAMED else policy
+    return found
+
+
+def tell_comparison(result: Any, folder: Path, as_json: bool) -> None:
+    """The table and what it says."""
+    for note in result.notes:
+        say(note)
+    say("\n" + result.to_text())
+    say(f"\n{result.verdict()}")
+    say(f"Every training: {folder}/comparison.csv and comparison.json")
+    finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
+
+
+@app.command()
+@on_data_and_task
+def train(
+    data: Any,
+    task: Any,
+    policy: Annotated[str, typer.Option(help="A policy file or name.")] = "none",
+    out: Out = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train one model with a policy and keep it."""
+    from augtree.comparison import train as run_training
+
+    folder = out or new_folder("train")
+    with Progress() as watch:
+        result = run_training(data, task, policy, seed=seed, out=folder, watch=watch)
+    for split, found in result.metrics.items():
+        say(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in found.items()))
+    say(f"The model: {folder}/model.safetensors; how it was made: {folder}/training.json")
+    finish({"out": str(folder), "metrics": result.metrics}, as_json)
+
+
+@contextmanager
+def stoppable(folder: Path, command: str = "") -> Iterator[None]:
+    """Ctrl-C says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"\nStopped; nothing is lost. Go on with: {command or f'augtree resume {folder}'}")
+        raise typer.Exit(STOPPED) from None
+
+
+def new_folder(what: str) -> Path:
+    """A folder that is not there yet."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    place = Path("runs") / f"{what}-{stamp}"
+    count = 1
+    while place.exists():
+        count += 1
+        place = Path("runs") / f"{what}-{stamp}-{count}"
+    return place
+
+
+def space_of(name: str, data: Any) -> Any:
+    """A space by name."""
+    from augtree.transforms import spaces
+
+    known = {
+        "auto": lambda: spaces.images(composites=True, fill=data.fill) if data.domain == "image" else spaces.graphs(),
+        "images": lambda: spaces.images(fill=data.fill),
+        "images+composites": lambda: spaces.images(composites=True, fill=data.fill),
+        "simclr": spaces.simclr,
+        "graphs": spaces.graphs,
+    }
+    if name not in known:
+        raise ArgumentError("--space", f"must be one of {', '.join(known)}", name)
+    return known[name]()
+
+
+def scorer_of(name: str, given: list[str]) -> Any:
+    """A scorer with its options."""
+    import dataclasses
+
+    from augtree.search.scorers import SCORERS
+    from augtree.search.search import scorer_options
+
+    plain = scorer_options(name)
+    fields = {field.name: getattr(plain, field.name) for field in dataclasses.fields(plain)}
+    chosen: dict[str, Any] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if key not in fields or not value:
+            raise ArgumentError("--set", f"must be NAME=VALUE with one of {', '.join(fields)}", text)
+        chosen[key] = parsed(key, value, fields[key])
+    return SCORERS[name](**chosen)
+
+
+def parsed(key: str, text: str, like: Any) -> Any:
+    """A value of the same kind as the default."""
+    if isinstance(like, tuple):
+        return tuple(parsed(key, part, like[0]) for part in text.split(","))
+    if isinstance(like, str):
+        return text
+    if isinstance(like, bool):
+        if text.lower() not in SAID:
+            raise ArgumentError(f"--set {key}", f"must be one of {', '.join(SAID)}", text)
+        return SAID[text.lower()]
+    value = float_of(f"--set {key}", text)
+    if isinstance(like, int):
+        if value != int(value):
+            raise ArgumentError(f"--set {key}", "must be a whole number", text)
+        return int(value)
+    return value
+
+
+def float_of(field: str, text: str) -> float:
+    """A number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(field, "must be a number", text) from None

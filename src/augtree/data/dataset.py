@@ -1,0 +1,291 @@
+"""The grouped data set: samples, labels, splits and groups, whatever they were read from."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from augtree.data.splits import SPLITS, choose
+from augtree.errors import ArgumentError, nearest, whole_number
+from augtree.transforms.base import Transform
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Samples with labels; each stands in one split and belongs to one group. `load` and `from_arrays` make it."""
+
+    name: str
+    samples: Tensor | tuple[Any, ...]
+    """uint8 [N,C,H,W] on the CPU, or PyG graphs."""
+    labels: Tensor
+    """int64 [N]; where a sample may have several labels, uint8 [N,L] of 0 and 1."""
+    classes: tuple[str, ...]
+    split: NDArray[np.int8]
+    """0 train, 1 val, 2 test."""
+    groups: Ints
+    """The number of each sample's group."""
+    group_names: tuple[str, ...]
+    preprocess: Transform | None = None
+    """What is usual for this data whatever the policy; never applied unasked."""
+    fill: int = 128
+    """What geometry should uncover: grey, or 0 for pictures on black. Free policies and spaces take it from here."""
+    source: Mapping[str, Any] | None = None
+    """`load(**source)` gives this set again; None where `load` cannot."""
+    notes: tuple[str, ...] = ()
+    """What was decided for the user and should be said aloud."""
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further columns of index.csv."""
+
+    def __post_init__(self) -> None:
+        check_samples(self.samples)
+        check_labels(self.labels, self.classes, len(self))
+        check_numbers("split", self.split, np.int8, len(SPLITS), len(self))
+        check_numbers("groups", self.groups, np.int64, len(self.group_names), len(self))
+        check_names("classes", self.classes)
+        check_names("group_names", self.group_names)
+        if list(self.group_names) != sorted(self.group_names):
+            raise ArgumentError("group_names", "must be sorted", self.group_names)
+        if not (self.split == 0).any():
+            raise ArgumentError("split", "must have at least one training sample (0)", self.counts)
+        for name, column in self.columns.items():
+            same_length(f"columns/{name}", len(column), len(self))
+        whole_number("fill", self.fill, 0, 255)
+        if self.preprocess is not None and self.preprocess.domain not in (self.domain, "any"):
+            raise ArgumentError("preprocess", f"must be for {self.domain}s, as the samples are", str(self.preprocess))
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __repr__(self) -> str:
+        size = "x".join(str(side) for side in self.samples.shape[1:]) if isinstance(self.samples, Tensor) else ""
+        what = f"{len(self)} pictures {size}" if size else f"{len(self)} graphs"
+        kind = "labels" if self.multilabel else "classes"
+        groups = f"{len(self.group_names)} group{'s' if len(self.group_names) > 1 else ''}"
+        counts = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+        return f"Dataset({self.name}: {what}, {self.num_classes} {kind}, {groups}; {counts})"
+
+    @property
+    def domain(self) -> Literal["image", "graph"]:
+        """What the samples are."""
+        return "image" if isinstance(self.samples, Tensor) else "graph"
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a sample may have several labels."""
+        return self.labels.ndim == 2
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes, or of labels."""
+        return len(self.classes)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of samples of each split."""
+        return dict(zip(SPLITS, np.bincount(self.split, minlength=3).tolist(), strict=True))
+
+    def indices(self, split: str | None = None, group: str | None = None) -> Ints:
+        """Which samples are in a split, in a group, in both."""
+        which = np.ones(len(self), bool)
+        if split is not None:
+            which &= self.split == place_of("split", split, SPLITS)
+        if group is not None:
+            which &= self.groups == place_of("group", group, self.group_names)
+        return np.flatnonzero(which)
+
+    def take(self, indices: ArrayLike) -> Dataset:
+        """Some of the samples, in this order; classes and groups stay, also those that have no sample now."""
+        rows = np.asarray(indices)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ArgumentError("indices", "must be a list of whole numbers", indices)
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
+            raise ArgumentError(
+                "indices", f"must be from 0 to {len(self) - 1}", int(rows[(rows < 0) | (rows >= len(self))][0])
+            )
+        return self._at(rows.astype(np.int64), self.split)
+
+    def _at(self, rows: Ints, split: NDArray[np.int8]) -> Dataset:
+        which = torch.from_numpy(rows)
+        pictures = self.samples
+        return replace(
+            self,
+            samples=pictures[which] if isinstance(pictures, Tensor) else tuple(pictures[i] for i in rows),
+            labels=self.labels[which],
+            split=split[rows],
+            groups=self.groups[rows],
+            columns={name: tuple(column[i] for i in rows) for name, column in self.columns.items()},
+            source=None,
+        )
+
+    def few(self, train: int | None = None, val: int | None = None, seed: int = 0) -> Dataset:
+        """Keep that many training and validation samples, drawn by label; test samples stay.
+
+        Where there are too few validation samples, the missing ones are training samples that are not kept.
+        """
+        if train is None and val is None:
+            return self
+        split = self.split.copy()
+        spare = self._few_train(split, train, seed)
+        if val is not None:
+            self._few_val(split, spare, whole_number("val", val, 1, len(self)), seed, train is None)
+        told = {name: count for name, count in (("train", train), ("val", val)) if count is not None}
+        asked = ", ".join(f"{name}={count}" for name, count in told.items())
+        few = self._at(np.flatnonzero(split >= 0), split)
+        given = self.source
+        # `load` has one seed and draws once: what it cannot do again has no source.
+        again = given is not None and given.get("seed", 0) == seed and "train" not in given and "val" not in given
+        return replace(
+            few,
+            name=f"{self.name}[{asked}]" if seed == 0 else f"{self.name}[{asked}, seed={seed}]",
+            source={**given, **told, "seed": seed} if given is not None and again else None,
+            notes=(*self.notes, f"few labels: {asked}, drawn by label with seed {seed} from {self.name}"),
+        )
+
+    def _few_train(self, split: NDArray[np.int8], train: int | None, seed: int) -> Ints:
+        """Drop (-1) all but some training samples; the rows that may become validation samples."""
+        rows = np.flatnonzero(split == 0)
+        if train is None:
+            return rows
+        kept = choose(self.labels[rows], whole_number("train", train, 1, len(rows)), seed=seed, role="few train")
+        split[rows] = -1
+        split[rows[kept]] = 0
+        return np.delete(rows, kept)
+
+    def _few_val(self, split: NDArray[np.int8], spare: Ints, val: int, seed: int, from_train: bool) -> None:
+        """Keep or find validation samples."""
+        rows = np.flatnonzero(split == 1)
+        missing = val - len(rows)
+        if missing <= 0:
+            split[rows] = -1
+            split[rows[choose(self.labels[rows], val, seed=seed, role="few val")]] = 1
+            return
+        if missing > len(spare) - from_train:
+            most = len(rows) + len(spare) - from_train
+            raise ArgumentError("val", f"must be at most {most}, what is there beside the training samples", val)
+        split[spare[choose(self.labels[spare], missing, seed=seed, role="few val")]] = 1
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of samples, labels, split, groups and the names of classes and groups; not of their place."""
+        state = hashlib.sha256(b"augtree data 1")
+        for value in (self.samples, self.labels, self.split, self.groups, self.classes, self.group_names):
+            feed(state, value, "samples")
+        return state.hexdigest()
+
+
+def check_samples(samples: Tensor | tuple[Any, ...]) -> None:
+    """Pictures or graphs."""
+    if isinstance(samples, Tensor):
+        if samples.ndim != 4 or min(samples.shape[1:]) < 1:
+            raise ArgumentError("samples", "must be pictures [N,C,H,W]", list(samples.shape))
+        if samples.dtype != torch.uint8:
+            raise ArgumentError("samples", "must be uint8 (from_arrays turns other numbers into that)", samples.dtype)
+        if samples.device.type != "cpu":
+            raise ArgumentError("samples", "must be on the CPU", str(samples.device))
+    elif not isinstance(samples, tuple):
+        raise ArgumentError("samples", "must be a uint8 tensor or a tuple of PyG graphs", type(samples).__name__)
+    else:
+        for i, sample in enumerate(samples):
+            if not is_graph(sample):
+                raise ArgumentError(f"samples/{i}", "must be a PyG Data", type(sample).__name__)
+    if len(samples) == 0:
+        raise ArgumentError("samples", "must not be empty")
+
+
+def is_graph(value: object) -> bool:
+    """Whether this is a PyG Data; without PyG nothing is."""
+    data = sys.modules.get("torch_geometric.data")
+    return data is not None and isinstance(value, data.Data)
+
+
+def check_labels(labels: Tensor, classes: Sequence[str], count: int) -> None:
+    """int64 [N] below the number of classes, or uint8 [N,L] of 0 and 1."""
+    if not isinstance(labels, Tensor) or (labels.ndim, labels.dtype) not in ((1, torch.int64), (2, torch.uint8)):
+        got = f"{labels.dtype} {list(labels.shape)}" if isinstance(labels, Tensor) else type(labels).__name__
+        raise ArgumentError("labels", "must be int64 [N], or uint8 [N,L] of 0 and 1", got)
+    same_length("labels", len(labels), count)
+    if labels.ndim == 2 and labels.shape[1] != len(classes):
+        raise ArgumentError("labels", f"must have a column for each of the {len(classes)} classes", labels.shape[1])
+    high = len(classes) - 1 if labels.ndim == 1 else 1
+    wrong = torch.nonzero((labels < 0) | (labels > high))
+    if len(wrong):
+        place = "/".join(str(i) for i in wrong[0].tolist())
+        raise ArgumentError(f"labels/{place}", f"must be from 0 to {high}", int(labels[tuple(wrong[0])]))
+
+
+def check_numbers(name: str, values: NDArray[Any], dtype: type, below: int, count: int) -> None:
+    """A whole number from 0 for each sample."""
+    if not isinstance(values, np.ndarray) or values.dtype != dtype or values.ndim != 1:
+        got = f"{values.dtype} {list(values.shape)}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise ArgumentError(name, f"must be a numpy array of {dtype.__name__}, [N]", got)
+    same_length(name, len(values), count)
+    wrong = np.flatnonzero((values < 0) | (values >= below))
+    if len(wrong):
+        raise ArgumentError(f"{name}/{wrong[0]}", f"must be from 0 to {below - 1}", int(values[wrong[0]]))
+
+
+def check_names(name: str, names: tuple[str, ...]) -> None:
+    """Texts, all different."""
+    if not isinstance(names, tuple) or not all(isinstance(one, str) for one in names):
+        raise ArgumentError(name, "must be a tuple of texts", names)
+    if not names or len(set(names)) < len(names):
+        raise ArgumentError(name, "must be at least one name, and all different", names)
+
+
+def same_length(name: str, length: int, count: int) -> None:
+    """One value a sample."""
+    if length != count:
+        raise ArgumentError(name, f"must be as many as the samples, {count}", length)
+
+
+def place_of(name: str, value: str, known: Sequence[str]) -> int:
+    """Where a name stands among the known ones."""
+    if value not in known:
+        raise ArgumentError(name, f"must be one of {', '.join(known)}{nearest(str(value), known)}", value)
+    return known.index(value)
+
+
+def feed(state: Any, value: Any, place: str) -> None:
+    """Hash a value with its kind and its length, so that no two values look the same one after another."""
+    if isinstance(value, Tensor) and value.layout == torch.strided:
+        feed_bytes(state, f"tensor {value.dtype} {list(value.shape)}", tensor_bytes(value))
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        feed_bytes(state, f"array {value.dtype.str} {list(value.shape)}", np.ascontiguousarray(value).tobytes())
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        feed_bytes(state, type(value).__name__, repr(value).encode())
+    elif isinstance(value, (list, tuple)):
+        feed_bytes(state, f"list {len(value)}", b"")
+        for i, part in enumerate(value):
+            feed(state, part, f"{place}/{i}")
+    elif isinstance(value, Mapping) or is_graph(value):
+        fields = cast(dict[str, Any], value.to_dict() if is_graph(value) else value)
+        feed_bytes(state, f"fields {len(fields)}", b"")
+        for key in sorted(fields):
+            feed(state, key, place)
+            feed(state, fields[key], f"{place}/{key}")
+    else:
+        rule = "must be a tensor, an array, a number, a text, or a list or mapping of these, to have a fingerprint"
+        raise ArgumentError(place, rule, type(value).__name__)
+
+
+def tensor_bytes(value: Tensor) -> NDArray[np.uint8]:
+    """The numbers of a tensor, whatever their type, as they stand in memory."""
+    flat = value.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
+
+
+def feed_bytes(state: Any, kind: str, content: bytes | NDArray[np.uint8]) -> None:
+    """Hash bytes after what they are."""
+    state.update(f"{kind} {len(content)}:".encode())
+    state.update(content)

@@ -1,0 +1,86 @@
+"""Algorithm 1: growing a tree from the root. No model in here: a scorer builds one node, this says which and where.
+
+The paper's words: T is the tree, V the nodes that are open, H the probabilities, k the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from augtree.keys import Key
+from augtree.policies import Tree
+from augtree.transforms import Identity
+from augtree.transforms.base import Transform
+
+
+class Built(NamedTuple):
+    """What Build-one-node found: the best (A, p), and whether it improves on the tree without it."""
+
+    transform: Transform
+    p: float
+    improves: bool
+    gain: float = 0.0
+    """How much the score falls with it, on the data that did not choose it."""
+    gain_se: float = 0.0
+    why: str = ""
+
+
+class Scorer(Protocol):
+    """Says how good a tree would be with one more candidate."""
+
+    def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
+        """The best candidate for a node; p is given where the sibling has taken its share."""
+        ...
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A tree on its way: a pure state machine."""
+
+    depth: int
+    seed: int
+    tree: Tree = field(default_factory=Tree)  # T
+    open: tuple[int, ...] = (1,)  # V
+    built: tuple[tuple[int, Built], ...] = ()
+
+    def next_node(self) -> int | None:
+        """A random open node, or None when the tree is grown."""
+        if not self.open:
+            return None
+        return self.open[int(Key.of(self.seed, [len(self.built)], role="grow").below(len(self.open))[0])]
+
+    def p_given(self, node: int) -> float | None:
+        """What the sibling leaves, where it stands in the tree."""
+        sibling = self.tree.nodes.get(node ^ 1) if node > 1 else None
+        return None if sibling is None else round(1 - sibling.p, 12)
+
+    def record(self, node: int, found: Built) -> Growth:
+        """The tree with this node; without improvement it is Identity, and the branch is closed."""
+        still_open = tuple(i for i in self.open if i != node)
+        built = (*self.built, (node, found))
+        if not found.improves or isinstance(found.transform, Identity):
+            return replace(self, open=still_open, built=built)
+        if found.p == 1 and node > 1:  # nothing is left for the sibling
+            still_open = tuple(i for i in still_open if i != node ^ 1)
+        children = (2 * node, 2 * node + 1) if (2 * node).bit_length() <= self.depth else ()
+        tree = self.tree.with_node(node, found.transform, found.p)
+        return replace(self, tree=tree, open=tuple(sorted((*still_open, *children))), built=built)
+
+
+def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], None] = lambda *_: None) -> Growth:
+    """Algorithm 1. Every node is scored once: (2^d - 1)(k + 1) scorings at most, never k^d."""
+    growth = Growth(depth, seed)
+    while (node := growth.next_node()) is not None:
+        try:
+            found = scorer.build_one_node(node, growth.tree, growth.p_given(node))
+        except BudgetSpentError:
+            break
+        growth = growth.record(node, found)
+        watch(growth, node)
+    return growth
+
+
+class BudgetSpentError(Exception):
+    """There is nothing left to spend: the tree stays as it is."""

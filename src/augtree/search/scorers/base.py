@@ -1,0 +1,232 @@
+"""What the scorers share: the bench they work at, paired scores, and the confirmation of a winner."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from augtree.keys import Key
+from augtree.policies import Tree
+from augtree.runs.store import Run
+from augtree.search.grow import BudgetSpentError, Built
+from augtree.tasks.trainer import Rows, State, Trainer, seed_of
+from augtree.transforms import Identity
+from augtree.transforms.base import Transform
+from augtree.transforms.wrap import Wrapped
+
+Losses = NDArray[np.float64]
+LONGEST_REASON = 300
+
+
+class Entry(NamedTuple):
+    """A candidate at a probability."""
+
+    transform: Transform
+    p: float
+
+
+class Score(NamedTuple):
+    """How an entry did: the mean loss and its gain on the yardstick, each with a standard error."""
+
+    entry: Entry
+    loss: float = float("inf")
+    loss_se: float = 0.0
+    gain: float = float("-inf")
+    gain_se: float = 0.0
+    failed: str = ""
+
+
+@dataclass
+class Bench:
+    """What a scorer works with."""
+
+    trainer: Trainer
+    space: Sequence[Transform]
+    probabilities: tuple[float, ...]
+    seed: int
+    run: Run
+    most_passes: float = float("inf")
+    most_seconds: float = float("inf")
+    told: Callable[..., None] = lambda *_, **__: None
+    """Progress: told(what, **about)."""
+
+    def __post_init__(self) -> None:
+        self.candidates = distinct(self.space)
+        self.rank_rows, self.confirm_rows = halves(self.trainer.data.indices("val"), self.seed)
+        self.run.meter.read = lambda: (self.trainer.passes.forward, self.trainer.passes.backward)
+
+    def check_budget(self) -> None:
+        """Raise where everything is spent."""
+        forward, backward, seconds, _ = self.run.cost()
+        if forward + backward >= self.most_passes or seconds >= self.most_seconds:
+            raise BudgetSpentError
+
+    def training(self, key: str, work: Callable[[], State]) -> Callable[[], State]:
+        """A model that is trained now, unless it has been, and read when it is needed.
+
+        It is trained again where its file is lost.
+        """
+        found: list[State] = []
+
+        def done() -> tuple[dict[str, Any], None]:
+            state = work()
+            found.append(state)
+            name = key.replace("/", "-")
+            return {"sha256": self.run.keep(name, state.tensors, state.step), "step": state.step}, None
+
+        if self.run.find(key) is None:
+            self.check_budget()
+        unit = self.run.unit(key, done)
+
+        def read() -> State:
+            if not found:
+                tensors = self.run.kept(key.replace("/", "-"), unit.value["sha256"]) or self.once_more(work).tensors
+                moved = {name: tensor.to(self.trainer.device) for name, tensor in tensors.items()}
+                found.append(State(moved, unit.value["step"]))
+            return found[0]
+
+        return read
+
+    def once_more(self, work: Callable[[], State]) -> State:
+        """What was lost, made again; it has been counted before."""
+        before = replace(self.trainer.passes)
+        state = work()
+        self.trainer.passes.forward, self.trainer.passes.backward = before.forward, before.backward
+        return state
+
+    def losses(self, key: str, about: dict[str, Any], work: Callable[[], Losses], *, keep: bool = False) -> Any:
+        """A unit that gives losses: kept as a whole, or as mean and standard error. Not a number is a failure."""
+
+        def done() -> tuple[dict[str, Any], Losses | None]:
+            values = work()
+            if not np.isfinite(values).all():
+                return {**about, "failed": f"{int((~np.isfinite(values)).sum())} losses are not finite"}, None
+            return {**about, "loss": mean(values), "loss_se": se(values)}, values if keep else None
+
+        if self.run.find(key) is None:
+            self.check_budget()
+        return self.run.unit(key, done)
+
+    def yardstick(self, key: str, about: dict[str, Any], work: Callable[[], Losses]) -> Losses:
+        """The losses of the tree as it is; without them nothing can be compared."""
+        from augtree.errors import TaskError
+
+        unit = self.losses(key, {**about, "candidate": "yardstick"}, work, keep=True)
+        if unit.losses is None:
+            raise TaskError(f"the model must train without the candidate first, but {unit.value['failed']} ({key})")
+        found: Losses = unit.losses
+        return found
+
+    def score(
+        self,
+        key: str,
+        about: dict[str, Any],
+        entry: Entry,
+        yard: Losses,
+        work: Callable[[], Losses],
+        keep: bool = False,
+    ) -> Score:
+        """An entry against the yardstick; whatever goes wrong with it is written down as the reason."""
+
+        def done() -> tuple[dict[str, Any], Losses | None]:
+            try:
+                values = work()
+            except (KeyboardInterrupt, BudgetSpentError):
+                raise
+            except Exception as error:
+                return {**told, "failed": f"{type(error).__name__}: {error}"[:LONGEST_REASON]}, None
+            if not np.isfinite(values).all():
+                return {**told, "failed": f"{int((~np.isfinite(values)).sum())} losses are not finite"}, None
+            gains = yard - values
+            scores = {"loss": mean(values), "loss_se": se(values), "gain": mean(gains), "gain_se": se(gains)}
+            return {**told, **scores}, gains if keep else None
+
+        told = {**about, "candidate": str(entry.transform), "p": entry.p}
+        if self.run.find(key) is None:
+            self.check_budget()
+        found = self.run.unit(key, done).value
+        self.told("scored", **found)
+        if "failed" in found:
+            return Score(entry, failed=found["failed"])
+        return Score(entry, *(found[name] for name in ("loss", "loss_se", "gain", "gain_se")))
+
+
+@dataclass(frozen=True)
+class ScorerOptions:
+    """The options of a scorer; `at` makes it ready for work."""
+
+    sure: float = 1.0
+    """A winner is kept if its gain on fresh data is more than so many standard errors."""
+
+    def at(self, bench: Bench) -> Any:
+        """The scorer at its bench."""
+        raise NotImplementedError
+
+    def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:
+        """How many scorings a whole search may need."""
+        raise NotImplementedError
+
+    def spec(self) -> dict[str, Any]:
+        """The options as a value for a file."""
+        return {"name": type(self).__name__.lower(), **dataclasses.asdict(self)}
+
+
+def best(scores: Sequence[Score], count: int) -> list[Score]:
+    """The scores with the lowest loss; the earlier where two are equal; never a failed one."""
+    return sorted((s for s in scores if not s.failed), key=lambda s: s.loss)[:count]
+
+
+def verdict(entry: Entry, gains: Sequence[Score], sure: float) -> Built:
+    """Whether the winner improves on data that did not choose it."""
+    failed = [score.failed for score in gains if score.failed]
+    if failed:
+        return Built(Identity(), 0.0, False, why=f"{entry.transform} failed when it was to be confirmed: {failed[0]}")
+    gain = float(np.mean([score.gain for score in gains]))
+    error = float(np.sqrt(np.sum([score.gain_se**2 for score in gains])) / len(gains))
+    # Repeats share their samples, so their errors may move together: count on the worse case.
+    error = max(error, float(np.mean([score.gain_se for score in gains])) if len(gains) > 1 else error)
+    improves = gain > sure * error
+    why = "" if improves else f"{entry.transform} p={entry.p:g} was best, but not on fresh data"
+    return Built(entry.transform, entry.p, improves, gain, error, why)
+
+
+def distinct(space: Sequence[Transform]) -> list[Transform]:
+    """The candidates without Identity, and without those that differ in a magnitude that has no effect."""
+    seen: set[object] = set()
+    out = []
+    for candidate in space:
+        alike = not candidate.scaled and candidate.magnitude is not None and not isinstance(candidate, Wrapped)
+        what: object = candidate.name if alike else candidate
+        if not isinstance(candidate, Identity) and what not in seen:
+            seen.add(what)
+            out.append(candidate)
+    return out
+
+
+def halves(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Two halves of the validation samples: one to choose by, one to confirm by."""
+    order = rows[np.argsort(Key.of(seed, rows, role="halves").uniform(), kind="stable")]
+    return np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+
+
+def mean(values: Losses) -> float:
+    """The mean."""
+    return float(values.mean())
+
+
+def se(values: Losses) -> float:
+    """The standard error of the mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def with_entry(tree: Tree, node: int, entry: Entry) -> Tree:
+    """The tree with an entry at a node."""
+    return tree.with_node(node, entry.transform, entry.p)
+
+
+__all__ = ["Bench", "Entry", "Losses", "Score", "ScorerOptions", "best", "distinct", "halves", "seed_of", "verdict"]

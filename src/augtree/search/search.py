@@ -1,0 +1,328 @@
+"""`search_tree`: from data, a task and a space to a tree; in a folder, resumable."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from augtree import data as data_sets
+from augtree.data import Dataset
+from augtree.errors import ArgumentError, AugtreeError, DataError, RunError, nearest, number, whole_number
+from augtree.policies import Tree
+from augtree.policies.codec import Reader, to_json
+from augtree.policies.named import NAMED
+from augtree.runs import faults
+from augtree.runs.store import VERSION, Run, read_spec
+from augtree.search import exhaustive
+from augtree.search.grow import BudgetSpentError, Growth, grow
+from augtree.search.result import FreePolicy, TreeResult, cost, history, importances
+from augtree.search.scorers import SCORERS, Bench, ScorerOptions
+from augtree.search.scorers.anneal import Branches
+from augtree.search.scorers.base import mean, se
+from augtree.tasks import Classification
+from augtree.tasks.trainer import Trainer, seed_of
+from augtree.transforms import Space, Transform, spaces
+from augtree.transforms.base import Policy
+
+H = tuple(round(0.1 * i, 1) for i in range(1, 11))
+"""The paper's list of probabilities."""
+FREE = {"image": ("none", "randaugment", "trivialaugment"), "graph": ("none",)}
+CHECK = 1.0
+"""How long the trainings are that hold the tree against the free policies, as a share of a whole one."""
+FEWEST = 8
+"""Validation samples that a search needs: half of them choose, half of them confirm."""
+Watch = Callable[..., None]
+
+
+def search_tree(
+    data: Dataset,
+    task: Classification | None = None,
+    space: Space | Sequence[Transform] | None = None,
+    *,
+    depth: int = 3,
+    scorer: str | ScorerOptions = "anneal",
+    probabilities: Sequence[float] = H,
+    seed: int = 0,
+    out: str | Path | None = None,
+    budget: str | float | None = None,
+    check: float = CHECK,
+    method: str = "greedy",
+    watch: Watch = lambda *_, **__: None,
+) -> TreeResult:
+    """Grow a tree for a data set.
+
+    The same seed gives the same tree. With `out`, everything is kept in that folder: the same call again, or
+    `resume(out)`, goes on where it was stopped. `budget` ends the search early with the best tree so far: "10m" and
+    "2h" are times, a number is in training equivalents. `check` is the length of the trainings that hold the tree
+    against the free policies at the end (0: none). `method` "exhaustive" scores all trees of two levels.
+    """
+    task = task or Classification()
+    space = default_space(data) if space is None else Space(list(space))
+    options = scorer_options(scorer)
+    probabilities = checked_probabilities(probabilities)
+    depth, check = whole_number("depth", depth, 1, 10), number("check", check, 0, 10)
+    seed = whole_number("seed", seed, 0, 2**63 - 1)
+    if method not in ("greedy", "exhaustive"):
+        raise ArgumentError("method", "must be greedy or exhaustive", method)
+    if method == "exhaustive" and not isinstance(options, SCORERS["anneal"]):
+        raise ArgumentError("method", "exhaustive needs the scorer anneal or retrain", options.spec()["name"])
+    check_data(data, space)
+    spec = {
+        "version": VERSION,
+        "kind": "search",
+        "data": {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint},
+        "task": task.spec(),
+        "space": [to_json(candidate) for candidate in space],
+        "depth": depth,
+        "scorer": options.spec(),
+        "probabilities": list(probabilities),
+        "seed": seed,
+        "check": check,
+        "method": method,
+    }
+    most_passes, most_seconds = parsed_budget(budget)
+    trainer = task.prepare(data)
+    with Run.begin(out, spec) as run:
+        run.tell("budget", budget)
+        bench = Bench(trainer, list(space), probabilities, seed, run, told=watch, most_seconds=most_seconds)
+        bench.most_passes = most_passes * passes_of_one(trainer)
+        return searched(bench, options, depth, check, method, watch)
+
+
+def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, method: str, watch: Watch) -> TreeResult:
+    """The search itself, at a bench."""
+    run, trainer = bench.run, bench.trainer
+    notes = list(surroundings(run, trainer))
+    most = options.scorings(depth, bench.candidates, len(bench.probabilities))
+    if method == "exhaustive":
+        most = exhaustive.count(len(bench.candidates)) + 1
+    watch("plan", scorings=most, nodes=2**depth - 1, candidates=len(bench.candidates), notes=[*notes])
+    scorer = options.at(bench)
+    if method == "exhaustive":
+        growth = exhaustively(scorer)
+    else:
+
+        def built(growth: Growth, node: int) -> None:
+            found = growth.built[-1][1]
+            faults.point("node.built")
+            watch("node", node=node, found=found, growth=growth, spent=cost(run, passes_of_one(trainer)))
+
+        growth = grow(scorer, depth, bench.seed, built)
+    if growth.open:
+        notes.append(f"The budget was spent with {len(growth.open)} nodes still open: this is the tree so far.")
+    notes += [f"Node {node} is empty: {found.why}." for node, found in growth.built if found.why]
+    failed = {unit.value["candidate"]: unit.value["failed"] for unit in run.units("node/") if "failed" in unit.value}
+    notes += [f"{name} failed and was never chosen: {reason}" for name, reason in failed.items()]
+    result = TreeResult(
+        tree=growth.tree,
+        importances=importances(growth, run, bench.seed),
+        history=history(run),
+        free=against_free(bench, growth.tree, check, watch, notes) if check else {},
+        cost=cost(run, passes_of_one(trainer)),
+        notes=notes,
+        deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
+        out=run.folder,
+    )
+    run.write("history.csv", result.history_csv().encode())
+    run.write("tree.svg", result.tree.to_svg().encode())
+    run.write("result.json", result.to_json().encode())
+    run.write("tree.json", to_json(result.tree).encode())
+    run.tell("status", "done")
+    return result
+
+
+def exhaustively(scorer: Branches) -> Growth:
+    """The best of all trees of two levels, confirmed as a whole."""
+    scorer.nodes += 1
+    try:
+        trunk = scorer.trunk(Tree())
+        found = exhaustive.score_all(scorer, trunk)
+        if not found:
+            return Growth(2, scorer.bench.seed, open=())
+        tree, score = found[0]
+        built = scorer.confirmed(1, Tree(), trunk, score.entry)
+    except BudgetSpentError:
+        return Growth(2, scorer.bench.seed)
+    return Growth(2, scorer.bench.seed, tree if built.improves else Tree(), (), ((1, built),))
+
+
+def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: list[str]) -> dict[str, FreePolicy]:
+    """The tree and the free policies, each by a training from the start, on the half that chose nothing."""
+    trainer, rows = bench.trainer, bench.confirm_rows
+    policies: dict[str, Policy] = {"tree": tree} | {
+        name: NAMED[name](trainer.data.fill) for name in FREE[trainer.data.domain]
+    }
+    steps = max(1, round(check * trainer.total_steps))
+    found, losses = {}, {}
+    for name, policy in policies.items():
+        watch("free", name=name)
+
+        def work(policy: Policy = policy) -> tuple[dict[str, Any], Any]:
+            try:
+                state = trainer.fit(policy, seed_of(bench.seed, "free"), steps)
+                values = trainer.calibrated_losses(state, rows)
+            except AugtreeError as error:
+                return {"failed": f"{type(error).__name__}: {error}"}, None
+            if not np.isfinite(values).all():
+                return {"failed": "its losses are not finite"}, None
+            return {"loss": mean(values), "metric": trainer.measures(state, rows)[trainer.task.metric]}, values
+
+        unit = bench.run.unit(f"free/{name}/{tree!r}" if name == "tree" else f"free/{name}", work)
+        if unit.losses is None:
+            notes.append(f"{name} could not be held against the tree: {unit.value['failed']}")
+            if name == "tree":
+                return {}
+            continue
+        losses[name] = np.asarray(unit.losses)
+        behind = losses[name] - losses["tree"]
+        found[name] = FreePolicy(unit.value["loss"], se(losses[name]), unit.value["metric"], mean(behind), se(behind))
+    return found
+
+
+def resume(
+    folder: str | Path,
+    *,
+    data: Dataset | None = None,
+    task: Classification | None = None,
+    transforms: Iterable[Transform | type[Transform]] = (),
+    budget: str | float | None = None,
+    watch: Watch = lambda *_, **__: None,
+) -> TreeResult:
+    """Go on with a search that was stopped; the tree is the one that it would have given.
+
+    A run on arrays needs its `data` again, a run with a model of your own its `task`, a space with transforms of your
+    own these `transforms`. A search that ended early goes on with a larger `budget`.
+    """
+    spec = read_spec(Path(folder))
+    if spec["kind"] != "search":
+        raise RunError(f"{folder} must be the run of a search, got {spec['kind']}")
+    if data is None:
+        data = data_again(spec["data"], Path(folder))
+    if data.fingerprint != spec["data"]["fingerprint"]:
+        raise DataError(f"{folder}: the data must be what the run began with, but {data.name} has changed")
+    reader = Reader(Path(folder) / "spec.json", transforms)
+    task = task or task_again(spec["task"], reader)
+    scorer: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec["scorer"].items()}
+    return search_tree(
+        data,
+        task,
+        [cast(Transform, reader.policy(text)) for text in spec["space"]],
+        depth=spec["depth"],
+        scorer=SCORERS[scorer.pop("name")](**scorer),
+        probabilities=spec["probabilities"],
+        seed=spec["seed"],
+        out=folder,
+        budget=told_budget(Path(folder)) if budget is None else budget,
+        check=spec["check"],
+        method=spec["method"],
+        watch=watch,
+    )
+
+
+def told_budget(folder: Path) -> str | float | None:
+    """The budget that a run was given."""
+    with Run.open(folder, write=False) as run:
+        budget: str | float | None = run.fact("budget")
+        return budget
+
+
+def data_again(spec: dict[str, Any], folder: Path) -> Dataset:
+    """The data set that a run was made on."""
+    if spec["source"] is None:
+        raise RunError(f"{folder} was made on arrays: give them again, augtree.resume({str(folder)!r}, data=...)")
+    return data_sets.load(**spec["source"])
+
+
+def task_again(spec: dict[str, Any], reader: Reader) -> Classification:
+    """The task of a run."""
+    arguments = {key: value for key, value in spec.items() if key != "task"}
+    if not isinstance(arguments["model"], str):
+        raise RunError(
+            f"the run's model is a function ({arguments['model']['function']}): give the task again, task=..."
+        )
+    if arguments["preprocess"] not in (None, "default"):
+        arguments["preprocess"] = reader.policy(arguments["preprocess"])
+    return Classification(**arguments)
+
+
+def default_space(data: Dataset) -> Space:
+    """For pictures the sixteen operations and the free policies; for graphs GraphCL's four."""
+    return spaces.images(composites=True, fill=data.fill) if data.domain == "image" else spaces.graphs()
+
+
+def scorer_options(scorer: str | ScorerOptions) -> ScorerOptions:
+    """A scorer by name, or as it is."""
+    if isinstance(scorer, ScorerOptions):
+        return scorer
+    if scorer not in SCORERS:
+        rule = f"must be one of {', '.join(SCORERS)}{nearest(str(scorer), SCORERS)}"
+        raise ArgumentError("scorer", rule, scorer)
+    return SCORERS[scorer]()
+
+
+def checked_probabilities(given: Sequence[float]) -> tuple[float, ...]:
+    """H: probabilities above 0, rising."""
+    found = tuple(sorted({number("probabilities", p, 0, 1, open_low=True) for p in given}))
+    if not found:
+        raise ArgumentError("probabilities", "must not be empty", given)
+    return found
+
+
+def check_data(data: Dataset, space: Space) -> None:
+    """Raise for data that no search can use, before anything runs."""
+    validation = len(data.indices("val"))
+    if validation < FEWEST:
+        raise DataError(f"{data.name}: a search needs at least {FEWEST} validation samples, got {validation}")
+    domains = {candidate.domain for candidate in space} - {"any"}
+    if domains - {data.domain}:
+        raise ArgumentError("space", f"must work on {data.domain}s as the data does", sorted(domains))
+
+
+def parsed_budget(budget: str | float | None) -> tuple[float, float]:
+    """Training equivalents and seconds.
+
+    >>> parsed_budget("90m"), parsed_budget(8), parsed_budget(None)
+    ((inf, 5400.0), (8.0, inf), (inf, inf))
+    """
+    if budget is None:
+        return float("inf"), float("inf")
+    if isinstance(budget, str):
+        unit = {"s": 1, "m": 60, "h": 3600}.get(budget[-1:], 0)
+        text = budget[:-1] if unit else budget
+        try:
+            amount = number("budget", float(text), 0, 1e9, open_low=True)
+        except ValueError:
+            raise ArgumentError(
+                "budget", "must be a time (90s, 10m, 2h) or training equivalents (8)", budget
+            ) from None
+        return (float("inf"), amount * unit) if unit else (amount, float("inf"))
+    return number("budget", budget, 0, 1e9, open_low=True), float("inf")
+
+
+def passes_of_one(trainer: Trainer) -> int:
+    """The sample passes of one whole training, forward and backward."""
+    return 2 * trainer.total_steps * trainer.batch_size
+
+
+def surroundings(run: Run, trainer: Trainer) -> Iterable[str]:
+    """What a result to the byte rests on; told where it has changed since the run began."""
+    now = {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": torch.get_num_threads(),
+        "device": trainer.device.type,
+        "machine": platform.machine(),
+    }
+    before = run.fact("surroundings")
+    if before is None:
+        run.tell("surroundings", now)
+        run.tell("status", "begun")
+        return
+    for name, value in now.items():
+        if before.get(name) != value:
+            yield f"The run began with {name} {before.get(name)} and goes on with {value}: the tree may differ."

@@ -1,0 +1,448 @@
+"""Training and judging, fast and repeatable.
+
+The data is on the device; a policy is applied there, to many batches at once; on a GPU a whole training step is one
+recorded graph. A training is a function of its state, policy, steps, rates and seed: nothing else is remembered, so
+any part of it can be done again, elsewhere or later, with the same result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from augtree import models
+from augtree.data import Dataset
+from augtree.errors import ArgumentError, AugtreeError, TaskError
+from augtree.keys import Key
+from augtree.policies import Forest
+from augtree.tasks.calibration import temperature
+from augtree.tasks.metrics import METRICS
+from augtree.tasks.weights import AdamW, Optimizer, Sgd, Weights
+from augtree.transforms import Identity
+from augtree.transforms.base import Policy
+
+if TYPE_CHECKING:
+    from augtree.tasks.classification import Classification
+
+Rows = NDArray[np.int64]
+CHUNK_BYTES = 1 << 25
+"""So many bytes of pictures are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
+JUDGED_AT_ONCE = {"cpu": 256, "cuda": 2048}
+CPU = torch.device("cpu")
+LARGE_PICTURE = 3 * 64 * 64
+
+
+def seed_of(*parts: object) -> int:
+    """A seed for a place that is named by these parts."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a training stands: its tensors (weights, moments, buffers) and how many steps it has made."""
+
+    tensors: dict[str, Tensor]
+    step: int = 0
+
+
+@dataclass
+class Passes:
+    """Samples that went through a model, forwards and backwards."""
+
+    forward: int = 0
+    backward: int = 0
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.forward + self.backward
+
+
+class Trainer:
+    """One model on one device, which takes any state."""
+
+    def __init__(self, task: Classification, data: Dataset) -> None:
+        self.task, self.data = task, data
+        self.device = device_of(task.device)
+        if task.deterministic and self.device.type == "cuda":
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is refused
+        self.rows = data.indices("train")
+        self.batch_size = min(task.batch_size, len(self.rows))
+        self.total_steps = task.total_steps(len(self.rows))
+        wanted = data.preprocess if isinstance(task.preprocess, str) else task.preprocess
+        self.preprocess = Identity() if wanted is None else wanted
+        self.passes = Passes()
+        self.pictures = data.domain == "image"
+        self.labels = data.labels.to(self.device)
+        self.group_of = [data.group_names[group] for group in data.groups]
+        with self.deterministically():
+            self._make_model()
+        self._recorded: Any = None
+
+    def _make_model(self) -> None:
+        if isinstance(self.data.samples, Tensor):
+            self.samples = self.data.samples.to(self.device)
+            self.scale, self.shift = normalisation(self.data.samples[torch.from_numpy(self.rows)])
+            self.scale, self.shift = self.scale.to(self.device), self.shift.to(self.device)
+        self.model = self._made(0).to(self.device)
+        if self.device.type == "cuda" and self.pictures:
+            self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.weights = Weights(self.model)
+        if self.task.optimizer == "sgd":
+            self.optimizer: Optimizer = Sgd(self.weights, self.task.momentum, self.task.decay)
+        else:
+            self.optimizer = AdamW(self.weights, self.task.decay)
+        self.forward = torch.compile(self.model) if self.task.compile else self.model
+
+    def _made(self, seed: int) -> nn.Module:
+        with seeded(seed):
+            return models.build(self.task.model_for(self.data), self.inputs(), **self.task.options)
+
+    def inputs(self) -> models.Inputs:
+        """What the model is made for."""
+        outputs = self.data.num_classes
+        if isinstance(self.data.samples, Tensor):
+            _, channels, height, width = self.data.samples.shape
+            return models.Inputs("image", channels, min(height, width), outputs)
+        first = self.data.samples[0]
+        features = first.x.shape[1] if getattr(first, "x", None) is not None else 0
+        return models.Inputs("graph", features, 0, outputs)
+
+    # ---- states
+
+    def fresh(self, seed: int) -> State:
+        """The state before any training; loaded weights (`weights=`) are the same for all seeds."""
+        new, mine = named_tensors(self._made(seed_of(seed, "init"))), named_tensors(self.model)
+        if {name: tensor.shape for name, tensor in new.items()} != {name: t.shape for name, t in mine.items()}:
+            raise TaskError("the model function must make a module of the same form each time, got two forms")
+        shared = [name for name in new if new[name] is mine[name]]
+        if shared:
+            raise TaskError(f"the model function must make a new module each time, got the old {shared[0]}")
+        with torch.no_grad():
+            for name, tensor in mine.items():
+                tensor.copy_(new[name])
+            for moment in self.optimizer.moments.values():
+                moment.zero_()
+        return self._state(0)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """All that makes a state. Read anew each time, since a model may put a new buffer in an old one's place."""
+        rest = {name: t.detach() for name, t in named_tensors(self.model).items() if not t.requires_grad}
+        return {
+            "weights": self.weights.values,
+            **self.optimizer.moments,
+            **{f"buffer.{name}": tensor for name, tensor in rest.items()},
+        }
+
+    def _state(self, step: int) -> State:
+        return State({name: tensor.clone() for name, tensor in self._tensors().items()}, step)
+
+    def _take(self, state: State) -> None:
+        mine = self._tensors()
+        if mine.keys() != state.tensors.keys():
+            raise TaskError(f"a state must be of this model, got {sorted(state.tensors)} for {sorted(mine)}")
+        for name, tensor in state.tensors.items():
+            if tensor.shape != mine[name].shape:
+                wanted, got = list(mine[name].shape), list(tensor.shape)
+                raise TaskError(f"a state must be of this model: {name} must have the shape {wanted}, got {got}")
+        with torch.no_grad():
+            for name, tensor in state.tensors.items():
+                mine[name].copy_(tensor)
+
+    def module(self, state: State) -> nn.Module:
+        """The trained model, in eval mode, until the next call; it takes normalised pictures."""
+        self._take(state)
+        return self.model.eval()
+
+    def mean_and_std(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """What pictures within 0..1 are normalised by; empty for graphs."""
+        if not self.pictures:
+            return (), ()
+        std = 1 / self.scale.double().view(-1).cpu()
+        mean = -self.shift.double().view(-1).cpu() * std
+        return tuple((mean / 255).tolist()), tuple((std / 255).tolist())
+
+    # ---- training
+
+    def train(
+        self,
+        state: State,
+        policy: Policy,
+        rates: Sequence[float],
+        seed: int,
+        rows: Rows | None = None,
+        tick: Any = None,
+    ) -> State:
+        """Train on, a step for each rate; samples and draws depend on the seed and the number of the step."""
+        rows = self.rows if rows is None else some(rows)
+        if not len(rates):
+            return state
+        with self.deterministically(), seeded(seed_of(seed, "model", state.step), self.device):
+            self._take(state)
+            self.model.train()
+            scalars = self.optimizer.scalars(rates, state.step).to(self.device)
+            done = 0
+            for inputs, labels in self._batches(policy, rows, state.step, len(rates), seed):
+                self._step(inputs, labels, scalars[done])
+                done += 1
+                self.passes.forward += len(labels)
+                self.passes.backward += len(labels)
+                if tick is not None:
+                    tick(done)
+            return self._state(state.step + done)
+
+    def fit(self, policy: Policy, seed: int, steps: int | None = None, rows: Rows | None = None) -> State:
+        """A whole training from the start."""
+        rows = self.rows if rows is None else rows
+        steps = self.task.total_steps(len(rows)) if steps is None else steps
+        return self.train(self.fresh(seed), policy, self.task.rates(steps), seed, rows)
+
+    def _batches(self, policy: Policy, rows: Rows, first: int, steps: int, seed: int) -> Iterator[tuple[Any, Tensor]]:
+        """The batches of some steps, augmented; many at once where they are pictures."""
+        size, together = min(self.task.batch_size, len(rows)), 1
+        if self.pictures:
+            together = max(1, CHUNK_BYTES // (self.samples[0].numel() * size))
+        for start in range(first, first + steps, together):
+            count = min(together, first + steps - start)
+            which, where = stream(rows, start * size, count * size, seed)
+            inputs = self.augmented(policy, which, where, seed)
+            labels = self.labels[torch.from_numpy(which).to(self.device)]
+            if not self.pictures:
+                yield inputs, labels
+                continue
+            for i in range(count):
+                batch = slice(i * size, (i + 1) * size)
+                yield inputs[batch], labels[batch]
+
+    def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
+        """Samples after preprocessing and policy; `where` is what their draws depend on."""
+        batch = self._applied(self.preprocess, self.batch(which), which, where, seed_of(seed, "preprocess"))
+        return self._applied(policy, batch, which, where, seed_of(seed, "policy"))
+
+    def _applied(self, policy: Policy, batch: Any, which: Rows, where: Rows, seed: int) -> Any:
+        groups: dict[str, Any] = {"groups": [self.group_of[i] for i in which]} if isinstance(policy, Forest) else {}
+        out = policy(batch, seed=seed, index=where, **groups)
+        if self.pictures and out.dtype != torch.uint8:
+            raise TaskError(f"a policy must give uint8 pictures in training, got {out.dtype} from {policy}")
+        return out
+
+    def batch(self, which: Rows) -> Any:
+        """Some samples, on the device."""
+        if self.pictures:
+            return self.samples.index_select(0, torch.from_numpy(which).to(self.device))
+        from torch_geometric.data import Batch
+
+        return Batch.from_data_list([self.data.samples[i] for i in which]).to(self.device)
+
+    def _step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
+        if self.device.type != "cuda" or not self.pictures:
+            self._eager_step(inputs, labels, scalars)
+            return
+        if self._recorded is None or self._recorded[1].shape != inputs.shape:
+            self._recorded = self._record(inputs, labels, scalars)
+        graph, *places = self._recorded
+        for place, value in zip(places, (inputs, labels, scalars), strict=True):
+            place.copy_(value)
+        graph.replay()
+
+    def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
+        self.weights.grads.zero_()
+        with self._precision():
+            logits = self.forward(self.normalised(inputs))
+        self.check_logits(logits, len(labels))
+        self.losses_of(logits.float(), labels, self.task.label_smoothing).mean().backward()
+        with torch.no_grad():
+            self.optimizer.update(self.weights, scalars)
+
+    def _record(self, inputs: Tensor, labels: Tensor, scalars: Tensor) -> tuple[Any, Tensor, Tensor, Tensor]:
+        """A training step as a graph of kernels that the GPU starts by itself: small steps wait for Python else."""
+        before, drawn = self._state(0), torch.cuda.get_rng_state(self.device)
+        places = (inputs.clone(), labels.clone(), scalars.clone())
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._eager_step(*places)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._eager_step(*places)
+        self._take(before)
+        torch.cuda.set_rng_state(drawn, self.device)
+        return (graph, *places)
+
+    def normalised(self, inputs: Any) -> Any:
+        """Pictures as the model takes them; graphs as they are."""
+        if not self.pictures:
+            return inputs
+        if self.device.type == "cuda":
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return torch.addcmul(self.shift, inputs.float(), self.scale)
+
+    def losses_of(self, logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+        """The loss of each sample."""
+        if not self.data.multilabel:
+            return F.cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing)
+        targets = labels.to(logits.dtype) * (1 - smoothing) + smoothing / 2
+        return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(1)
+
+    def check_logits(self, logits: Any, count: int) -> None:
+        """Raise for a model of another task."""
+        wanted = (count, self.data.num_classes)
+        if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted:
+            got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise TaskError(f"the model must give [samples, classes], here {list(wanted)}, got {got}")
+
+    # ---- judging
+
+    def logits(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> Tensor:
+        """What the model says of some samples, as they are or as a policy makes them (then without preprocessing)."""
+        at_once, rows = JUDGED_AT_ONCE[self.device.type], some(rows)
+        if self.pictures and self.samples[0].numel() > LARGE_PICTURE:
+            at_once = max(16, at_once * LARGE_PICTURE // self.samples[0].numel())
+        with self.deterministically(), seeded(seed_of("judge"), self.device), torch.no_grad():
+            self._take(state)
+            self.model.eval()
+            out = []
+            for start in range(0, len(rows), at_once):
+                part = rows[start : start + at_once]
+                batch = self.batch(part)
+                if policy is not None:
+                    batch = self._applied(policy, batch, part, part, seed)
+                with self._precision():
+                    found = self.forward(self.normalised(batch))
+                self.check_logits(found, len(part))
+                out.append(found.float())
+                self.passes.forward += len(part)
+        return torch.cat(out)
+
+    def losses(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> NDArray[np.float64]:
+        """The loss of each of some samples."""
+        found = self.logits(state, rows, policy, seed)
+        labels = self.labels[torch.from_numpy(rows).to(self.device)]
+        return self.losses_of(found, labels).double().cpu().numpy()
+
+    def calibrated_losses(self, state: State, rows: Rows) -> NDArray[np.float64]:
+        """The loss of each of some samples at the temperature that is best for them."""
+        logits = self.logits(state, rows).double().cpu()
+        labels = self.data.labels[torch.from_numpy(rows)]
+        best = temperature(lambda t: self.losses_of(logits / t, labels))
+        return self.losses_of(logits / best, labels).numpy()
+
+    def measures(self, state: State, rows: Rows) -> dict[str, float]:
+        """Every metric that these samples allow."""
+        logits = self.logits(state, rows).double().cpu().numpy()
+        if not np.isfinite(logits).all():
+            raise TaskError(
+                f"the model must give finite numbers, but the training diverged with lr={self.task.rate:g}"
+            )
+        labels = self.data.labels.numpy()[rows]
+        out = {}
+        for name, metric in METRICS.items():
+            try:
+                out[name] = metric.compute(logits, labels)
+            except ArgumentError:  # no class has both labels: there is no AUROC
+                if name == self.task.metric:
+                    raise
+        return out
+
+    # ---- the machine
+
+    @contextmanager
+    def deterministically(self) -> Iterator[None]:
+        """On a GPU, only operations that repeat to the bit, where that was asked for; else the fastest."""
+        if self.device.type == "cpu":
+            yield
+            return
+        if not self.task.deterministic:
+            with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False):
+                yield
+            return
+        before = torch.are_deterministic_algorithms_enabled()
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        except RuntimeError as error:
+            if isinstance(error, AugtreeError) or "deterministic" not in str(error):
+                raise
+            raise TaskError(f"deterministic=True allows only operations that repeat to the bit: {error}") from error
+        finally:
+            torch.use_deterministic_algorithms(before)
+
+    def _precision(self) -> Any:
+        return torch.autocast("cuda", torch.bfloat16) if self.device.type == "cuda" else nullcontext()
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device = CPU) -> Iterator[None]:
+    """Let torch's random numbers depend on a seed alone; afterwards its generators are as they were."""
+    gpus: list[Any] = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(gpus):
+        torch.default_generator.manual_seed(seed)
+        for gpu in gpus:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a model."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def some(rows: Rows) -> Rows:
+    """The rows, of which there must be one at least."""
+    if not len(rows):
+        raise ArgumentError("rows", "must not be empty")
+    return rows
+
+
+def stream(rows: Rows, start: int, count: int, seed: int) -> tuple[Rows, Rows]:
+    """Part of an endless row of samples, shuffled anew each epoch: which they are, and what their draws depend on.
+
+    The second is different for each epoch and sample, and does not depend on which other samples there are.
+    """
+    size = len(rows)
+    which, where = [], []
+    for epoch in range(start // size, (start + count - 1) // size + 1):
+        order = rows[np.argsort(Key.of(seed, rows, role="order", step=epoch).uniform(), kind="stable")]
+        low, high = max(start - epoch * size, 0), min(start + count - epoch * size, size)
+        which.append(order[low:high])
+        where.append(order[low:high] + (epoch << 32))
+    return np.concatenate(which), np.concatenate(where)
+
+
+def normalisation(pictures: Tensor) -> tuple[Tensor, Tensor]:
+    """Scale and shift that give bytes mean 0 and deviation 1 in each channel."""
+    histogram = torch.stack(
+        [torch.bincount(pictures[:, c].reshape(-1), minlength=256) for c in range(pictures.shape[1])]
+    )
+    share = histogram.double() / histogram.sum(1, keepdim=True)
+    values = torch.arange(256, dtype=torch.float64)
+    mean = share @ values
+    deviation = ((share * (values - mean[:, None]) ** 2).sum(1)).sqrt().clamp_min(1.0)
+    scale = (1 / deviation).float().view(1, -1, 1, 1)
+    return scale, (-mean / deviation).float().view(1, -1, 1, 1)
+
+
+def device_of(name: str) -> torch.device:
+    """A device by name; "auto" is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ArgumentError("device", "must be auto, cpu or cuda", name) from None
+    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
+        raise ArgumentError("device", "must be auto, cpu, or cuda where there is one", name)
+    return device

@@ -1,0 +1,151 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_geometric.data import Batch, Data
+
+from augtree.errors import InputError
+from augtree.models import Inputs, build
+from augtree.models.gin import degrees, pool
+
+POOLINGS = ["sum", "mean", "max"]
+
+
+def graph(nodes, edges, features=4, seed=0):
+    """An undirected graph with random node features."""
+    ends = torch.tensor([*edges, *[(b, a) for a, b in edges]], dtype=torch.int64).reshape(-1, 2).T
+    if features == 0:
+        return Data(edge_index=ends, num_nodes=nodes)
+    return Data(x=torch.randn(nodes, features, generator=torch.Generator().manual_seed(seed)), edge_index=ends)
+
+
+def gin(features=4, **options):
+    """A network as it is after some training: norms that do something."""
+    torch.manual_seed(0)
+    model = build("gin", Inputs("graph", features, 0, 3), **options).double().eval()
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    return model
+
+
+SQUARE = graph(4, [(0, 1), (1, 2), (2, 3), (3, 0)], seed=1)
+TAIL = graph(5, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], seed=2)
+LONELY = graph(1, [], seed=3)
+LOOSE = graph(3, [], seed=4)
+
+
+@pytest.mark.parametrize(("pooling", "expected"), [("sum", 16), ("mean", 16 / 3), ("max", 7)])
+def test_a_path_of_three_by_hand(pooling, expected):
+    """Node and neighbours: 1 + 2, 1 + 2 + 4, 2 + 4."""
+    model = build("gin", Inputs("graph", 1, 0, 1), layers=1, hidden=1, pooling=pooling).eval()
+    for name, parameter in model.named_parameters():
+        torch.nn.init.constant_(parameter, 1.0 if name.endswith("weight") else 0.0)
+    for norm in (model.layers[0].bn1, model.layers[0].bn2):
+        norm.eps = 0
+    path = Data(x=torch.tensor([[1.0], [2.0], [4.0]]), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    assert model(Batch.from_data_list([path])).item() == pytest.approx(expected)
+
+
+def test_messages_go_along_the_edges():
+    model = gin(1, layers=1)
+    one_way = Data(x=torch.tensor([[1.0], [2.0]]), edge_index=torch.tensor([[0], [1]]))
+    summed = Data(x=torch.tensor([[1.0], [3.0]]), edge_index=torch.empty(2, 0, dtype=torch.int64))
+    torch.testing.assert_close(model(one_way), model(summed))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_the_dense_formula(pooling):
+    model = gin(layers=3, hidden=8, pooling=pooling)
+    for one in (SQUARE, TAIL, LONELY, LOOSE):
+        dense = torch.eye(one.num_nodes, dtype=torch.float64)
+        dense[one.edge_index[0], one.edge_index[1]] = 1
+        x, pooled = one.x.double(), []
+        for layer in model.layers:
+            for linear, norm in ((layer.linear1, layer.bn1), (layer.linear2, layer.bn2)):
+                x = dense @ x if linear is layer.linear1 else x
+                x = x @ linear.weight.T + linear.bias
+                x = F.relu((x - norm.running_mean) / (norm.running_var + norm.eps).sqrt())
+            pooled.append(getattr(x, "amax" if pooling == "max" else pooling)(dim=0))
+        torch.testing.assert_close(model(Batch.from_data_list([one]))[0], model.fc(torch.cat(pooled)))
+
+
+@pytest.mark.parametrize("features", [0, 4])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_graph_does_not_see_its_neighbours_in_the_batch(pooling, features):
+    model = gin(features, pooling=pooling)
+    graphs = [LOOSE, SQUARE, LONELY, TAIL, LONELY]
+    if features == 0:
+        graphs = [Data(edge_index=one.edge_index, num_nodes=one.num_nodes) for one in graphs]
+    together = model(Batch.from_data_list(graphs))
+    alone = torch.cat([model(Batch.from_data_list([one])) for one in graphs])
+    torch.testing.assert_close(together, alone)
+    torch.testing.assert_close(together, torch.cat([model(one) for one in graphs]))
+    assert together.shape == (5, 3)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_the_order_of_nodes_and_edges_does_not_matter(pooling):
+    model = gin(pooling=pooling)
+    order = torch.tensor([3, 0, 4, 2, 1])
+    mixed = Data(x=TAIL.x[order], edge_index=order.argsort()[TAIL.edge_index].flip(1))
+    torch.testing.assert_close(model(TAIL), model(mixed))
+
+
+def test_without_features_the_degrees_count():
+    model = gin(0)
+    triangle, path = graph(3, [(0, 1), (1, 2), (0, 2)], 0), graph(3, [(0, 1), (1, 2)], 0)
+    logits = model(Batch.from_data_list([triangle, path]))
+    assert not torch.allclose(logits[0], logits[1])
+
+
+def test_degrees_are_one_hot_up_to_64():
+    leaves = torch.arange(1, 71)
+    edges = torch.cat([torch.stack([leaves, torch.zeros_like(leaves)]), torch.tensor([[0, 0], [1, 2]])], dim=1)
+    found = degrees(edges, 71)
+    assert found.shape == (71, 65)
+    assert found.int().argmax(dim=1).tolist() == [64, 1, 1] + [0] * 68
+    assert (found.sum(dim=1) == 1).all()
+    assert degrees(edges[:, :64], 71)[0].int().argmax() == 64
+    assert degrees(edges[:, :63], 71)[0].int().argmax() == 63
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("sum", [[0.0], [-8.0], [0.0]]), ("mean", [[0.0], [-4.0], [0.0]]), ("max", [[0.0], [-3.0], [0.0]])],
+)
+def test_a_graph_without_nodes_is_zero(how, expected):
+    assert pool(torch.tensor([[-3.0], [-5.0]]), torch.tensor([1, 1]), 3, how).tolist() == expected
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_all_parameters_learn(pooling):
+    model = build("gin", Inputs("graph", 4, 0, 3), hidden=8, pooling=pooling)
+    torch.manual_seed(0)
+    F.cross_entropy(model(Batch.from_data_list([SQUARE, TAIL, LONELY])), torch.tensor([0, 1, 2])).backward()
+    weights = {name: p.grad for name, p in model.named_parameters() if name.endswith("weight")}
+    assert [name for name, grad in weights.items() if not grad.abs().sum() > 0] == []
+
+
+def test_features_of_any_number_type():
+    model = gin()
+    whole = Data(x=torch.eye(4, dtype=torch.int64), edge_index=SQUARE.edge_index)
+    floats = Data(x=torch.eye(4), edge_index=SQUARE.edge_index)
+    assert torch.equal(model(whole), model(floats))
+
+
+def test_graphs_that_the_network_is_not_for():
+    with pytest.raises(InputError, match=r"needs graphs with 5 node features, got x of shape \[4, 4\]"):
+        gin(5)(SQUARE)
+    with pytest.raises(InputError, match="needs graphs with 4 node features, got no x"):
+        gin()(graph(2, [(0, 1)], 0))
+
+
+def test_no_need_of_torch_geometric():
+    code = "import sys; sys.modules['torch_geometric'] = None; import augtree.models as m\n"
+    code += "m.build('gin', m.Inputs('graph', 0, 0, 2))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,60 @@
+"""Toy problems with a known best transform, and trainers small enough for a test."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import nn
+
+from augtree.data import Dataset, from_arrays
+from augtree.runs.store import Run
+from augtree.search.scorers import Bench
+from augtree.tasks import Classification
+from augtree.transforms import Brightness, Cutout, Invert, Posterize, Rotate
+
+INVERT = Invert(0.2)
+SPACE = [Rotate(0.2), Posterize(1.0), INVERT, Brightness(0.2), Cutout(0.2)]
+
+
+def bars(
+    train_dark: float, val_dark: float, train: int = 64, val: int = 64, seed: int = 0, wrong: float = 0
+) -> Dataset:
+    """A bar that stands or lies, bright on dark; for shares of the pictures dark on bright; some labels wrong."""
+    rng = np.random.default_rng(seed)
+    count = train + val
+    labels = np.arange(count) % 2
+    pictures = rng.integers(0, 60, (count, 8, 8))
+    for picture, label in zip(pictures, labels, strict=True):
+        bar = (slice(None), slice(3, 5)) if label == 0 else (slice(3, 5), slice(None))
+        picture[bar] += 180
+    both = ((train, train_dark), (val, val_dark))
+    dark = np.concatenate([np.arange(size) // 2 % 10 < 10 * share for size, share in both])
+    pictures[dark] = 255 - pictures[dark]
+    labels = np.where(rng.random(count) < wrong, 1 - labels, labels)
+    return from_arrays(pictures.astype(np.uint8), labels, split=["train"] * train + ["val"] * val, name="bars")
+
+
+def small_model() -> nn.Module:
+    """Enough to tell bars of both kinds, if both were seen."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 2))
+
+
+TASK = Classification(model=small_model, steps=40, batch_size=32, lr=0.05, device="cpu")
+
+
+def bench_on(
+    data: Dataset, space=SPACE, probabilities=(0.25, 0.5, 1.0), seed=0, task=TASK, run=None, **more
+) -> Bench:
+    """A bench in memory."""
+    return Bench(task.prepare(data), list(space), tuple(probabilities), seed, run or Run.begin(None, {}), **more)
+
+
+def quickly(connect):
+    """SQLite without waiting for the disk: what a process has written survives it, and these tests cut no power."""
+
+    def connected(place, **options):
+        connection = connect(place, **options)
+        if not str(place).endswith("lock.sqlite"):
+            connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    return connected

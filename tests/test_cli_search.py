@@ -1,0 +1,155 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import augtree as at
+from augtree.cli import app
+from augtree.cli.search import named, new_folder, scorer_of
+from augtree.errors import AugtreeError
+from augtree.runs.store import Run
+
+QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def last(done):
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What a newcomer has: pictures of several sizes, and a table."""
+    rng = np.random.default_rng(0)
+    place = tmp_path / "mine"
+    (place / "pictures").mkdir(parents=True)
+    lines = ["path,label,group"]
+    for i in range(60):
+        bright = i % 2
+        grey = rng.integers(0, 100, (10 + i % 3, 10)) + 120 * bright
+        Image.fromarray(grey.astype(np.uint8)).save(place / "pictures" / f"{i}.png")
+        lines.append(f"pictures/{i}.png,{('dark', 'light')[bright]},{('left', 'right')[i % 3 == 0]}")
+    (place / "index.csv").write_text("\n".join(lines) + "\n")
+    return place
+
+
+def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path):
+    out = tmp_path / "run"
+    done = invoke("search", folder, *QUICK, "--depth", 1, "--space", "images", "--out", out, "--json")
+    found = last(done)
+    assert "2 classes, 2 groups; train 36, val 12, test 12" in done.stdout
+    assert "60/20/20" in done.stdout  # the split was made, and told
+    assert "10x10" in done.stdout  # pictures of several sizes are cut, and told
+    assert "At most" in done.stdout
+    assert "Cost: " in done.stdout
+    assert found["cost"]["scorings"] > 60
+    tree = at.load(out / "tree.json")
+    assert str(tree) == found["tree"]
+    assert (out / "tree.svg").read_text().startswith("<svg")
+    rows = (out / "history.csv").read_text().splitlines()
+    assert len(rows) - 1 == found["cost"]["scorings"]
+
+    done = invoke(
+        "compare", folder, "none", out / "tree.json", *QUICK, "--seeds", 2, "--out", tmp_path / "c", "--json"
+    )
+    assert {row["policy"] for row in last(done)["rows"]} == {"none", "run/tree"}
+    assert "worst group" in done.stdout
+    assert (tmp_path / "c" / "comparison.csv").read_text().count("\n") == 5
+
+    done = invoke("train", folder, *QUICK, "--policy", out / "tree.json", "--out", tmp_path / "t", "--json")
+    assert 0 <= last(done)["metrics"]["test"]["accuracy"] <= 1
+    assert at.load(tmp_path / "t" / "policy.json") == tree
+
+    listed = invoke("runs", tmp_path, "--json")
+    assert {(run["kind"], run["status"]) for run in last(listed)["runs"]} == {("search", "done"), ("compare", "done")}
+
+
+def test_a_stopped_search_is_resumed_from_the_command_line(folder, tmp_path):
+    arguments = ["search", folder, *QUICK, "--depth", 2, "--space", "images", "--check", 0]
+    whole = tmp_path / "whole"
+    assert invoke(*arguments, "--out", whole).exit_code == 0
+    command = [sys.executable, "-m", "augtree", *map(str, arguments), "--out", str(tmp_path / "part")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not units(tmp_path / "part") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    text, trace = process.communicate(timeout=60)
+    assert process.returncode == 130, trace
+    assert f"augtree resume {tmp_path / 'part'}" in text
+    assert "Traceback" not in trace
+    assert not (tmp_path / "part" / "tree.json").exists()
+    assert "not done" in invoke("runs", tmp_path).stdout
+    assert invoke("resume", tmp_path / "part").exit_code == 0
+    assert (tmp_path / "part" / "tree.json").read_bytes() == (whole / "tree.json").read_bytes()
+
+
+def units(folder):
+    if not (folder / "run.sqlite").exists():
+        return 0
+    with Run.open(folder, write=False) as run:
+        return run.cost()[3]
+
+
+def test_scorer_options_are_read_by_kind():
+    scorer = scorer_of("anneal", ["rungs=0.1,0.2", "kept=5", "spread=2", "calibrate=0"])
+    assert (scorer.rungs, scorer.kept, scorer.spread, scorer.calibrate) == ((0.1, 0.2), (5,), 2, False)
+    assert scorer_of("density", ["rule=entropy"]).rule == "entropy"
+    for bad in ("rungs", "nothing=1", "spread=1.5", "spread=many", "rule=x", "calibrate=2"):
+        with pytest.raises(AugtreeError, match="must"):
+            scorer_of("density" if "rule" in bad else "anneal", [bad])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search", "nowhere"], "nowhere"),
+        (["search", "digits", "--scorer", "aneal"], "did you mean anneal"),
+        (["search", "digits", "--space", "all"], "--space must be one of"),
+        (["search", "digits", "--space", "graphs"], "space must work on images"),
+        (["search", "digits", "--budget", "soon"], "budget must be a time"),
+        (["search", "digits", "--probabilities", "0.5,2"], "probabilities must be a number in"),
+        (["search", "digits", "--probabilities", "much"], "--probabilities must be a number"),
+        (["search", "digits", "--preprocess", "turn"], "--preprocess must be one of"),
+        (["search", "digits", "--model", "wrn-17-4"], r"must be 6n \+ 4"),
+        (["search", "digits", "--metric", "acuracy"], "did you mean accuracy"),
+        (["search", "digits", "--val", "4"], "at least 8 validation samples"),
+        (["compare", "digits", "nonne"], "did you mean none"),
+        (["train", "digits", "--policy", "missing.json"], "no such file"),
+        (["resume", "nowhere"], "must be the folder of a run"),
+    ],
+)
+def test_bad_arguments_get_one_clear_line_and_leave_nothing(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AugtreeError, match="(?s)" + message):
+        invoke(*arguments, *([] if arguments[0] == "resume" else ["--steps", 2]))
+    assert not list(tmp_path.iterdir())
+
+
+def test_policies_get_short_names(tmp_path):
+    assert named(["none", "TrivialAugment", "a/tree.json", "b/tree.json", "best.json"]) == {
+        "none": "none",
+        "TrivialAugment": "trivialaugment",
+        "a/tree": "a/tree.json",
+        "b/tree": "b/tree.json",
+        "best": "best.json",
+    }
+    with pytest.raises(AugtreeError, match="two of one name"):
+        named(["a/tree.json", "x/a/tree.json"])
+
+
+def test_new_folders_are_new(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = new_folder("search")
+    first.mkdir(parents=True)
+    assert new_folder("search") != first
