@@ -54,8 +54,14 @@ def main() -> None:
         ratio = np.median(times["sampled"]) / np.median(times["exact"])
         rows.append({"node": what, "seconds": times, "evaluations": calls, "ratio": round(float(ratio), 2)})
     body = [
-        [r["node"], f"{np.median(r['seconds']['exact']):.2f} s", str(r["evaluations"]["exact"])]
-        + [f"{np.median(r['seconds']['sampled']):.2f} s", str(r["evaluations"]["sampled"]), f"{r['ratio']}x"]
+        [
+            r["node"],
+            f"{np.median(r['seconds']['exact']):.2f} s",
+            str(r["evaluations"]["exact"]),
+            f"{np.median(r['seconds']['sampled']):.2f} s",
+            str(r["evaluations"]["sampled"]),
+            f"{r['ratio']}x",
+        ]
         for r in rows
     ]
     print(table(["node", "exact", "evaluations", "pair by pair", "evaluations", "ratio"], body))

@@ -1,9 +1,9 @@
 """What greed costs: the tree that Algorithm 1 grows against the best of all trees of two levels, on a small space.
 
-    python benchmarks/greedy_exhaustive.py --seeds 3      # digits with 100 labels, six candidates, one thread a process
+    python benchmarks/greedy_exhaustive.py --seeds 3      # digits with 100 labels, six candidates, one thread
 
-Both use the same scorer, the same trunk and the same length of branches; then each tree is trained from the start with
-several seeds. Runs are kept in runs/greedy and are not done twice.
+Both use the same scorer, the same trunk and the same length of branches; then each tree is trained from the start
+with several seeds. Runs are kept in runs/greedy and are not done twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def main() -> None:
     for seed in range(options.seeds):
         found = {
             method: search_tree(
-                data, task, space, depth=2, scorer=scorer, seed=seed, method=method, check=0, out=options.out / f"{method}-{seed}"
+                data, task, space, depth=2, scorer=scorer, seed=seed, method=method, check=0,
+                out=options.out / f"{method}-{seed}",
             )
             for method in ("greedy", "exhaustive")
         }  # fmt: skip
@@ -57,7 +58,7 @@ def main() -> None:
             data, task, {"none": None, **trees}, seeds=options.trainings, out=options.out / f"compare-{seed}"
         )
         lines = {line.policy: line for line in judged.lines()}
-        row = {"seed": seed, **{f"{name} accuracy": lines[name].mean for name in lines}}
+        row: dict[str, Any] = {"seed": seed, **{f"{name} accuracy": lines[name].mean for name in lines}}
         row |= {f"{name} tree": str(trees[name]) for name in trees}
         row |= {f"{name} scorings": found[name].cost.scorings for name in found}
         rows.append(row)
@@ -70,9 +71,8 @@ def main() -> None:
     print(table(["search seed", "none", "greedy", "exhaustive"], body))
     gap = np.mean([row["exhaustive accuracy"] - row["greedy accuracy"] for row in rows])
     print(f"greed costs {100 * gap:+.2f} points of test accuracy on average")
-    print(
-        f"written to {write('greedy_exhaustive', {'machine': machine(1), 'trainings': options.trainings, 'rows': rows})}"
-    )
+    content = {"machine": machine(1), "trainings": options.trainings, "rows": rows}
+    print(f"written to {write('greedy_exhaustive', content)}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """How well a scorer ranks candidates: short branches and density against whole trainings, at the root.
 
     python benchmarks/scorer_ranking.py truth set.npz --out DIR      # a whole training for each candidate
-    python benchmarks/scorer_ranking.py short set.npz --out DIR      # branches for several trunk ages and lengths; density
+    python benchmarks/scorer_ranking.py short set.npz --out DIR      # branches of several ages and lengths; density
     python benchmarks/scorer_ranking.py table DIR                    # Spearman, top-3 agreement, relative RSS
 
-The set is that of cifar_policies.py. Candidates are applied to 90 % of the samples (the root's p in the early rounds).
+The set is that of cifar_policies.py. Candidates are applied to 60 % of the samples: the root's p
+before the last round.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer, seed_of
 from augtree.transforms import Transform
 from cifar_policies import read
-from measure import machine, table
+from measure import machine, table, write
 
-P = 0.9
+P = 0.6
+STATISTICS = ("loss", "calibrated", "accuracy")
+Array = NDArray[np.float64]
 CANDIDATES: list[Transform] = [
-    t.TrivialAugment(), t.RandAugment(n=2, m=9), t.Rotate(0.4), t.Rotate(1.0), t.ShearY(1.0), t.TranslateX(1.0), t.Cutout(1.0),
-    t.SamplePairing(1.0), t.Invert(0.2), t.Equalize(0.2), t.Solarize(1.0), t.Posterize(0.2), t.Color(1.0), t.Brightness(0.6),
-    t.Sharpness(0.6), t.Contrast(1.0),
+    t.TrivialAugment(), t.RandAugment(n=2, m=9), t.Rotate(0.4), t.Rotate(1.0), t.ShearY(1.0), t.TranslateX(1.0),
+    t.Cutout(1.0), t.SamplePairing(1.0), t.Invert(0.2), t.Equalize(0.2), t.Solarize(1.0), t.Posterize(0.2), t.Color(1.0),
+    t.Brightness(0.6), t.Sharpness(0.6), t.Contrast(1.0), t.RandAugment(n=2, m=14), t.Rotate(0.2), t.ShearX(0.4),
+    t.Color(0.6), t.Cutout(0.4),
 ]  # fmt: skip
 
 
@@ -41,7 +45,8 @@ def trees() -> dict[str, Tree]:
 
 def summary(trainer: Trainer, state: Any, rows: NDArray[np.int64]) -> dict[str, float]:
     found = trainer.measures(state, rows)
-    return {"loss": found["loss"], "accuracy": found["accuracy"]}
+    calibrated = float(trainer.calibrated_losses(state, rows).mean())
+    return {"loss": found["loss"], "calibrated": calibrated, "accuracy": found["accuracy"]}
 
 
 def truth(trainer: Trainer, options: argparse.Namespace) -> None:
@@ -89,23 +94,37 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def tables(folder: Path) -> None:
     names = list(trees())
-    found: dict[str, list[float]] = {}
+    whole: dict[str, list[dict[str, float]]] = {}
     for path in sorted(folder.glob("truth.*.json")):
-        name = path.name[6:].rsplit(".", 2)[0]
-        found.setdefault(name, []).append(json.loads(path.read_text())["loss"])
-    true = np.array([np.mean(found[name]) for name in names])
-    body = []
+        whole.setdefault(path.name[6:].rsplit(".", 2)[0], []).append(json.loads(path.read_text()))
+    true = {what: np.array([np.mean([row[what] for row in whole[name]]) for name in names]) for what in STATISTICS}
+    rows = []
     for path in sorted([*folder.glob("short.*.json"), *folder.glob("density.json")]):
-        rows = json.loads(path.read_text())
-        scores = np.array([rows[name]["loss"] for name in names])
-        spearman = float(np.corrcoef(ranks(true), ranks(scores))[0, 1])
-        top = len({*np.argsort(true)[:3]} & {*np.argsort(scores)[:3]})
-        residual = float(((scores - true) ** 2).sum() / (true**2).sum())
-        body.append(
-            [path.stem, f"{spearman:.2f}", f"{top} of 3", f"{100 * residual:.1f} %", names[int(np.argmin(scores))]]
-        )
-    print(table(["scorer", "Spearman", "top 3 in common", "relative RSS", "its best"], body))
-    print("by whole trainings:", ", ".join(f"{names[i]} {true[i]:.3f}" for i in np.argsort(true)))
+        found = json.loads(path.read_text())
+        scores = {what: np.array([found[name][what] for name in names]) for what in found["none"]}
+        for what, values in scores.items():
+            if what != "accuracy":
+                rows.append({"scorer": path.stem, "statistic": what, **agreement(values, true, what, names)})
+    body = [[str(cell) for cell in row.values()] for row in rows]
+    print(table(["scorer", "statistic", "Spearman", "top 3 in common", "relative RSS", "its best"], body))
+    order = np.argsort(-true["accuracy"])
+    print("by whole trainings:", ", ".join(f"{names[i]} {true['accuracy'][i]:.3f}" for i in order))
+    raw = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    about = json.loads((folder / "machine.txt").read_text())
+    print(f"written to {write('scorer_ranking', {'machine': about, 'rows': rows, 'raw': raw})}")
+
+
+def agreement(values: Array, true: dict[str, Array], what: str, names: list[str]) -> dict[str, Any]:
+    """How well scores (lower is better) agree with whole trainings: their accuracy, and for the RSS the same loss."""
+    spearman = float(np.corrcoef(ranks(true["accuracy"]), ranks(-values))[0, 1])
+    top = len({*np.argsort(-true["accuracy"])[:3]} & {*np.argsort(values)[:3]})
+    residual = float(((values - true[what]) ** 2).sum() / (true[what] ** 2).sum())
+    return {
+        "spearman": round(spearman, 2),
+        "top_3": top,
+        "relative_rss": f"{100 * residual:.1f} %",
+        "best": names[int(np.argmin(values))],
+    }
 
 
 def main() -> None:
@@ -113,8 +132,8 @@ def main() -> None:
     parser.add_argument("what", choices=["truth", "short", "table"])
     parser.add_argument("set", type=Path)
     parser.add_argument("--out", type=Path, default=Path("runs/ranking"))
-    parser.add_argument("--ages", type=float, nargs="+", default=[0.3, 0.6, 1.0])
-    parser.add_argument("--lengths", type=int, nargs="+", default=[30, 120])
+    parser.add_argument("--ages", type=float, nargs="+", default=[0.4, 0.8])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[50, 200, 400])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--epochs", type=float, default=80)
     parser.add_argument("--model", default="wrn-16-4")

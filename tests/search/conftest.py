@@ -6,9 +6,10 @@ import os
 import sqlite3
 
 import pytest
-from toys import quickly
+from toys import quickly, whatever_is_best
 
 from augtree.runs import faults
+from augtree.search.scorers import anneal, density
 
 
 class CutError(BaseException):
@@ -33,6 +34,15 @@ def cut(monkeypatch):
 
     at.Error = CutError
     return at
+
+
+@pytest.fixture(scope="module")
+def full_trees():
+    """`sure=0` keeps whatever is best, so that trees grow to their full depth and a change anywhere shows."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (anneal, density):
+            patch.setattr(module, "verdict", whatever_is_best)
+        yield
 
 
 @pytest.fixture(autouse=True)

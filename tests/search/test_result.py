@@ -12,7 +12,7 @@ from augtree.search.grow import Built, Growth
 from augtree.search.result import Cost, FreePolicy, Importance, TreeResult, cost, history, importances
 from augtree.transforms import Cutout, Identity, Invert
 
-COST = Cost(1000, 500, 2.5, 12.3, 40)
+COST = Cost(1000, 500, 2.5, 12.3, 40, 1.25)
 FREE = {
     "tree": FreePolicy(0.50, 0.05, 0.9, 0.0, 0.0),
     "none": FreePolicy(0.80, 0.06, 0.8, 0.30, 0.02),
@@ -95,7 +95,14 @@ def test_the_file_holds_everything_but_the_history():
             }
             for name, p in FREE.items()
         },
-        "cost": {"forward": 1000, "backward": 500, "training_equivalents": 2.5, "seconds": 12.3, "scorings": 40},
+        "cost": {
+            "forward": 1000,
+            "backward": 500,
+            "training_equivalents": 2.5,
+            "seconds": 12.3,
+            "scorings": 40,
+            "check_equivalents": 1.25,
+        },
         "notes": ["Node 2 is empty: Cutout was best, but not on fresh data."],
         "deterministic": True,
     }
@@ -111,7 +118,10 @@ def test_the_history_is_a_table_that_others_can_read():
 
 
 def test_words_for_people():
-    assert str(COST) == ("2.5 training equivalents (1,000 forward and 500 backward sample passes), 40 scorings, 12 s")
+    assert str(COST) == (
+        "2.5 training equivalents, 1.2 of them to check the result (1,000 forward and 500 backward sample passes), "
+        "40 scorings, 12 s"
+    )
     assert str(Importance(0.25, 0.0125)) == "0.2500 ± 0.0125"
 
 
@@ -172,13 +182,20 @@ def test_repeats_are_averaged_sample_by_sample():
     assert found.spread == pytest.approx(samples.std() / 20, rel=0.1)
 
 
-@pytest.mark.xfail(reason="each node has bootstraps of its own, though all are confirmed on the same samples")
 def test_two_appearances_share_their_samples():
     """The same gains twice: twice the gain, twice the spread, not the square root of two times."""
     gains = drawn(7, 0.3)
     growth = growth_of((1, INVERT, True), (2, INVERT, True))
     found = importances(growth, run_with({1: [gains], 2: [gains]}), 0)["Invert"]
     assert found.spread == pytest.approx(2 * gains.std() / 20, rel=0.1)
+
+
+def test_what_one_appearance_gains_and_another_loses_cancels():
+    gains = drawn(8, 0.0)
+    growth = growth_of((1, INVERT, True), (2, INVERT, True))
+    found = importances(growth, run_with({1: [0.5 + gains], 2: [0.5 - gains]}), 0)["Invert"]
+    assert found.gain == pytest.approx(1.0)
+    assert found.spread < 1e-12
 
 
 # ---- history and cost
@@ -197,9 +214,14 @@ def test_history_has_a_row_for_each_scored_candidate_in_order():
 
 def test_cost_counts_everything_and_scorings_by_themselves():
     run = Run.begin(None, {})
-    readings = iter([(0, 0), (100, 100), (100, 100), (164, 100)])
-    run.meter.read = lambda: next(readings)
+    readings = iter([0, 100, 100, 164, 164, 170, 170, 180, 180, 230])
+    run.meter.read = lambda: (next(readings), 0)
     run.unit("trunk/1", lambda: ({"step": 3}, None))
-    run.unit("node/1/round/0/x", lambda: ({"candidate": "x"}, None))
+    run.unit("node/1/round/0/yardstick", lambda: ({"candidate": "yardstick", "round": 0}, None))
+    run.unit("node/1/round/0/x", lambda: ({"candidate": "x", "round": 0}, None))
+    run.unit("node/1/confirm/0/winner", lambda: ({"candidate": "x", "round": "confirm"}, None))
+    run.unit("free/none", lambda: ({"loss": 1.0}, None))
     found = cost(run, 100)
-    assert (found.forward, found.backward, found.training_equivalents, found.scorings) == (164, 100, 2.64, 1)
+    assert (found.forward, found.backward, found.training_equivalents) == (230, 0, 2.3)
+    assert found.scorings == 2  # neither the confirmation nor the check
+    assert found.check_equivalents == 0.5

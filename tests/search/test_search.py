@@ -17,24 +17,26 @@ from augtree.errors import ArgumentError, DataError, PolicyFileError, RunError
 from augtree.runs import faults
 from augtree.runs.store import Run
 from augtree.search import Anneal, Density, Retrain, resume, search_tree
+from augtree.search.scorers.base import halves
 from augtree.search.search import parsed_budget
 from augtree.tasks import Classification
+from augtree.tasks.trainer import seed_of
 from augtree.transforms import Cutout, DropNodes, Posterize
 
 DATA = bars(0, 0.5, wrong=0.2)
 NOISY = bars(0, 0.5, val=128, wrong=0.1)
-FEW = [INVERT, Posterize(1.0), Cutout(0.2)]
+FEW = [INVERT, Posterize(1.0), Cutout(0.2), Cutout(0.6)]
 OPTIONS = Anneal(
-    rungs=(0.1, 0.2), fewest=2, kept=(2,), shortlist=9, spread=2, trunk=0.3, between=0.1, repeats=1,
-    first_p=(0.5, 0.5), sure=-1e9,
+    rungs=(0.1, 0.2), fewest=2, kept=(2, 2), shortlist=9, spread=2, trunk=0.3, between=0.1, repeats=1,
+    first_p=(0.5, 0.5), sure=0,
 )  # fmt: skip
 SCORERS = {
     "anneal": OPTIONS,
-    "density": Density(train=0.2, sure=-1e9),
-    "retrain": Retrain(rungs=(0.2, 0.2), kept=(1,), spread=2, repeats=1, sure=-1e9),
+    "density": Density(train=0.2, sure=0),
+    "retrain": Retrain(rungs=(0.2, 0.2), kept=(9, 1), spread=2, repeats=1, sure=0),
 }
-"""Whatever is best is kept, so that trees grow to their full depth and a change anywhere shows."""
 H = (0.25, 0.5, 0.75)
+pytestmark = pytest.mark.usefixtures("full_trees")
 
 
 def search(out=None, scorer="anneal", **changes):
@@ -59,15 +61,8 @@ def files(out):
     return (out / "tree.json").read_bytes(), (out / "tree.svg").read_bytes(), rows, result
 
 
-def scores(out):
-    """The same without passes: work that was lost and done again has been done."""
-    tree, svg, rows, result = files(out)
-    del result["cost"]
-    return tree, svg, [{k: v for k, v in row.items() if k not in ("forward", "backward")} for row in rows], result
-
-
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory, full_trees):
     """The uninterrupted runs."""
     folder = tmp_path_factory.mktemp("whole")
     for name in SCORERS:
@@ -105,7 +100,8 @@ def test_the_folder_has_what_the_result_has(whole, tmp_path):
     assert at.load(tmp_path / "a" / "tree.json") == result.tree
     assert found["verdict"] == result.verdict()
     assert found["notes"] == list(result.notes)
-    assert found["cost"]["scorings"] == result.cost.scorings == len(result.history)
+    assert found["cost"]["scorings"] == result.cost.scorings
+    assert result.cost.scorings == sum(row["round"] != "confirm" for row in result.history) < len(result.history)
     assert set(found["free"]) == {"tree", "none", "randaugment", "trivialaugment"}
     assert (tmp_path / "a" / "history.csv").read_text() == result.history_csv()
     assert result.out == tmp_path / "a"
@@ -122,11 +118,15 @@ def test_the_cost_is_what_the_trainer_did(monkeypatch):
     one = 2 * 40 * 32
     assert result.cost.training_equivalents == pytest.approx(trainer.passes.total / one, abs=1e-3)
     assert sum(row["forward"] for row in result.history) < result.cost.forward
+    check = 4 * (
+        2 * 4 * 32 + 2 * 32
+    )  # four trainings of 4 steps; the confirming half once for losses, once for metrics
+    assert result.cost.check_equivalents == pytest.approx(check / one, abs=1e-3)
 
 
 def test_the_tree_is_held_against_the_free_policies():
     """Each by a training from the start, judged on the confirming half, paired."""
-    result = search(check=0.5, scorer=Anneal(rungs=(0.5, 0.5), fewest=2, kept=(1,), spread=1, sure=1.0), depth=1,
+    result = search(check=0.5, scorer=Anneal(rungs=(0.5, 0.5), fewest=2, kept=(1, 1), spread=1, sure=1.0), depth=1,
                     probabilities=(0.5,), data=bars(0, 0.5))  # fmt: skip
     assert result.tree == at.Tree().with_node(1, INVERT, 0.5)
     assert result.free["tree"].behind == 0
@@ -134,6 +134,17 @@ def test_the_tree_is_held_against_the_free_policies():
         assert policy.behind == pytest.approx(policy.loss - result.free["tree"].loss, abs=1e-12)
     assert result.free["none"].behind > 0.1  # bright bars alone do not teach dark ones
     assert result.beats_free == (result.free["tree"].loss < result.free[result.best_free].loss)
+
+
+def test_the_check_is_a_training_judged_at_the_best_temperature_on_what_chose_nothing():
+    result = search(check=0.5, depth=1)
+    trainer = TASK.prepare(DATA)
+    rows = halves(DATA.indices("val"), 0)[1]
+    for name, policy in (("tree", result.tree), ("none", at.Tree())):
+        state = trainer.fit(policy, seed_of(0, "free"), 20)
+        losses = trainer.calibrated_losses(state, rows)
+        assert result.free[name].loss == losses.mean() < trainer.losses(state, rows).mean()
+        assert result.free[name].metric == trainer.measures(state, rows)["accuracy"]
 
 
 def test_the_check_can_be_left_out():
@@ -158,8 +169,8 @@ def test_importances_are_confirmed_gains(name):
 def test_every_scorer_finds_invert_on_the_toy():
     """Where it is known what is best; see also the scorers' own tests."""
     for scorer, data in (
-        (Anneal(rungs=(0.25, 0.5), fewest=2, kept=(2,), spread=3, trunk=0.5, first_p=(0.5, 0.5)), NOISY),
-        (Retrain(rungs=(1.0, 1.0), kept=(1,), spread=3), NOISY),
+        (Anneal(rungs=(0.25, 0.5), fewest=2, kept=(2, 2), spread=3, trunk=0.5, first_p=(0.5, 0.5)), NOISY),
+        (Retrain(rungs=(1.0, 1.0), kept=(9, 1), spread=3), NOISY),
         (Density(), bars(0, 1)),
     ):
         result = search(scorer=scorer, data=data, space=SPACE, depth=1, check=0, probabilities=(0.5, 1.0))
@@ -173,18 +184,20 @@ def test_watch_is_told_the_plan_then_every_score_and_node():
     kinds = [what for what, _ in told]
     assert kinds[0] == "plan"
     assert told[0][1]["nodes"] == 3
-    assert told[0][1]["candidates"] == 3
+    assert told[0][1]["candidates"] == 4
     nodes = [about for what, about in told if what == "node"]
     assert [about["node"] for about in nodes] == [node for node, _ in nodes[-1]["growth"].built]
     assert 0 < nodes[0]["spent"].training_equivalents < nodes[-1]["spent"].training_equivalents
     assert kinds.count("free") == 4
 
 
-@pytest.mark.xfail(reason="density plans (2^d - 1)(k + 1), but confirmations are counted too")
-def test_the_plan_of_density_is_not_less_than_what_is_done():
+@pytest.mark.parametrize("name", SCORERS)
+def test_the_plan_is_not_less_than_what_is_done(name):
     plan = {}
-    result = search(scorer="density", check=0, watch=lambda what, **about: what == "plan" and plan.update(about))
-    assert result.cost.scorings <= plan["scorings"]
+    result = search(scorer=name, check=0, watch=lambda what, **about: what == "plan" and plan.update(about))
+    assert result.cost.scorings <= plan["scorings"] < 2 * result.cost.scorings
+    if name == "density":
+        assert result.cost.scorings == 3 * (len(FEW) + 1)
 
 
 def test_graphs_have_their_own_space_and_rival():
@@ -224,7 +237,7 @@ def test_every_named_point_is_passed(cut, tmp_path, name):
     assert set(passes(cut, tmp_path, name)) == expected
 
 
-@pytest.mark.parametrize(("name", "stride"), [("density", 3), ("anneal", 11), ("retrain", 29)])
+@pytest.mark.parametrize(("name", "stride"), [("density", 5), ("anneal", 13), ("retrain", 31)])
 def test_killed_at_any_point_it_ends_the_same(whole, cut, tmp_path, name, stride):
     """At every point (or every few) that the run passes, whatever its name."""
     count = len(passes(cut, tmp_path, name))
@@ -281,7 +294,7 @@ SPOILS = {
 @pytest.mark.parametrize("name", ["anneal", "density"])
 @pytest.mark.parametrize("spoil", SPOILS)
 def test_lost_checkpoints_are_made_again(whole, cut, tmp_path, name, spoil):
-    """All of them, again and again: a trunk then grows from its root."""
+    """All of them, again and again: a trunk then grows from its root, and nothing is charged twice."""
     out, kills, spoiled = tmp_path / "a", 0, 0
     while True:
         cut(6, "unit.recorded")
@@ -295,20 +308,7 @@ def test_lost_checkpoints_are_made_again(whole, cut, tmp_path, name, spoil):
             SPOILS[spoil](path)
     assert kills > 2
     assert spoiled > 2
-    assert scores(out) == scores(whole / name)
-
-
-@pytest.mark.xfail(reason="a trunk that is trained again is charged to the unit that needed it")
-def test_lost_checkpoints_do_not_change_what_a_budget_buys(whole, cut, tmp_path):
-    out = tmp_path / "a"
-    cut(6, "unit.recorded")
-    with pytest.raises(cut.Error):
-        search(out)
-    cut(10**9)
-    for path in (out / "checkpoints").iterdir():
-        path.unlink()
-    search(out)
-    assert files(out) == files(whole / "anneal")
+    assert files(out) == files(whole / name)
 
 
 def test_checkpoints_do_not_pile_up(tmp_path):
@@ -364,18 +364,19 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[2])
-from toys import quickly
+from toys import quickly, whatever_is_best
 from augtree import data, spaces
+from augtree.search.scorers import anneal
 from augtree.search import Anneal, resume, search_tree
 from augtree.tasks import Classification
 
 place, faults = Path(sys.argv[1]), sys.argv[3:]
 digits = data.load("digits", train=60, val=60)  # what is imported for it is there for all children
-os.fsync, sqlite3.connect = lambda _: None, quickly(sqlite3.connect)
+os.fsync, sqlite3.connect, anneal.verdict = lambda _: None, quickly(sqlite3.connect), whatever_is_best
 
 def search(out):
     task = Classification(model="cnn", options={"width": 2}, steps=6, batch_size=16, device="cpu")
-    options = Anneal(rungs=(0.5, 0.5), fewest=2, kept=(1,), spread=2, trunk=0.5, between=0.2, repeats=1, sure=-1e9)
+    options = Anneal(rungs=(0.5, 0.5), fewest=2, kept=(1, 1), spread=2, trunk=0.5, between=0.2, repeats=1, sure=0)
     space = [spaces.images()["Rotate", 0.2], spaces.images()["Invert", 0.2]]
     search_tree(digits, task, space, depth=2, scorer=options, probabilities=(0.5, 0.75), out=out, check=0.5)
 
@@ -469,6 +470,14 @@ def dim(picture, magnitude):
     return (picture * (1 - magnitude)).to(picture.dtype)
 
 
+def test_a_function_is_tried_at_each_of_its_magnitudes():
+    dims = [at.wrap(dim, name="Dim", magnitude=m) for m in (0.25, 0.5, 0.75)]
+    result = search(space=dims, depth=1, check=0)
+    tried = [row["candidate"] for row in result.history if row["round"] == 0]
+    assert sorted(tried) == ["Dim(0.25)", "Dim(0.5)", "Dim(0.75)", "yardstick"]
+    assert len({row["loss"] for row in result.history if row["round"] == 0}) == 4
+
+
 def test_transforms_of_one_s_own_must_be_given_again(tmp_path, cut):
     dims = [at.wrap(dim, name="Dim", magnitude=0.5)]
     search(tmp_path / "whole", space=[INVERT, *dims])
@@ -542,6 +551,37 @@ def test_a_run_with_a_budget_is_resumed_to_the_same_tree(tmp_path, cut):
     stopped(tmp_path / "a", cut, budget=budget)
     again(tmp_path / "a")
     assert files(tmp_path / "a") == files(tmp_path / "whole")
+
+
+def test_the_budget_is_no_part_of_what_a_run_is(whole, tmp_path):
+    """The same folder, with a budget or without: the run goes on."""
+    budget = 0.4 * search(check=0).cost.training_equivalents
+    first = search(tmp_path / "a", check=0, budget=budget)
+    second = search(tmp_path / "a", check=0)
+    assert len(first.tree.nodes) < len(second.tree.nodes)
+    assert second.tree == at.load(whole / "anneal" / "tree.json")
+    assert "budget" not in json.loads((tmp_path / "a" / "spec.json").read_text())
+
+
+def test_resume_keeps_the_budget_unless_another_is_given(tmp_path):
+    full = search(check=0)
+    few, many = (share * full.cost.training_equivalents for share in (0.05, 0.6))
+    first = search(tmp_path / "a", check=0, budget=few)
+    kept = again(tmp_path / "a")
+    assert (kept.cost.forward, kept.cost.backward, kept.tree) == (first.cost.forward, first.cost.backward, first.tree)
+    more = again(tmp_path / "a", budget=many)
+    fresh = search(tmp_path / "b", check=0, budget=many)
+    assert first.tree != more.tree == fresh.tree
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+    assert again(tmp_path / "a", budget=1000).tree == full.tree
+
+
+@pytest.mark.xfail(reason="the check of the smaller tree is taken from the larger budget")
+def test_a_larger_budget_buys_the_same_after_a_check(tmp_path):
+    """The check is not bounded by the budget, and so must not use it up."""
+    few, many = (share * search(check=0).cost.training_equivalents for share in (0.3, 0.6))
+    search(tmp_path / "a", check=1.0, budget=few)
+    assert again(tmp_path / "a", budget=many).tree == search(check=1.0, budget=many).tree
 
 
 @pytest.mark.parametrize(
@@ -620,27 +660,31 @@ def test_a_model_that_cannot_be_made_leaves_no_folder(tmp_path):
     assert search(tmp_path / "a", depth=1).tree
 
 
-@pytest.mark.xfail(reason="seed_of takes the repr of the seed as it was given")
 def test_a_seed_of_numpy_is_that_seed():
     one, two = (search(seed=seed, depth=1, check=0) for seed in (3, np.int64(3)))
     assert [row["loss"] for row in one.history] == [row["loss"] for row in two.history]
 
 
-@pytest.mark.xfail(reason="they are written into spec.json as they were given: not JSON serializable")
 @pytest.mark.parametrize(
-    "changes", [dict(depth=np.int64(1)), dict(check=np.float32(0.1)), dict(budget=np.float32(9))]
+    "changes",
+    [
+        dict(depth=np.int64(1)),
+        dict(check=np.float32(0.1)),
+        pytest.param(
+            dict(budget=np.float32(9)),
+            marks=pytest.mark.xfail(reason="the budget is told as it was given: not JSON serializable"),
+        ),
+    ],
 )
 def test_numbers_of_numpy_are_numbers(changes):
     assert search(**changes).tree
 
 
-@pytest.mark.xfail(reason="units are named by six digits of p")
 def test_probabilities_that_are_close_are_two():
     result = search(probabilities=(0.3333333, 0.3333334), depth=1, check=0)
     assert {0.3333333, 0.3333334} <= {row.get("p") for row in result.history}
 
 
-@pytest.mark.xfail(reason="InputError: RandAugment needs pictures of 1 or 3 channels, got 2", raises=at.AugtreeError)
 def test_a_free_policy_that_cannot_be_used_does_not_lose_the_tree(tmp_path):
     """After hours of searching: the tree is kept, and the user is told."""
     pictures = DATA.samples.numpy().repeat(2, axis=1)
@@ -648,7 +692,23 @@ def test_a_free_policy_that_cannot_be_used_does_not_lose_the_tree(tmp_path):
     task = Classification(model=two_channel_model, steps=10, batch_size=32, device="cpu")
     result = search(tmp_path / "a", data=data, task=task, depth=1)
     assert (tmp_path / "a" / "tree.json").exists()
-    assert set(result.free) == {"tree", "none"}
+    free = json.loads((tmp_path / "a" / "result.json").read_text())["free"]
+    assert set(result.free) == set(free) >= {"tree", "none"}
+    left_out = {"randaugment", "trivialaugment"} - set(free)
+    assert left_out
+    for name in left_out:
+        (note,) = [note for note in result.notes if note.startswith(f"{name} could not be held against the tree: ")]
+        assert "InputError: " in note
+    assert result.best_free in free
+
+
+@pytest.mark.xfail(reason="the metric is computed outside of what is caught", raises=ArgumentError)
+def test_a_metric_that_the_samples_do_not_allow_does_not_lose_the_tree(tmp_path):
+    """One class in the validation data has no AUROC: told before the search or after it, but not instead of it."""
+    labels = np.where(np.arange(128) < 64, DATA.labels.numpy(), 0)
+    data = at.data.from_arrays(DATA.samples.numpy(), labels, split=["train"] * 64 + ["val"] * 64)
+    search(tmp_path / "a", data=data, task=Classification(**{**vars(TASK), "metric": "auroc"}), depth=1)
+    assert (tmp_path / "a" / "tree.json").exists()
 
 
 def two_channel_model():

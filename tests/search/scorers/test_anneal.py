@@ -8,12 +8,13 @@ from augtree import Tree, wrap
 from augtree.errors import ArgumentError, TaskError
 from augtree.search import search_tree
 from augtree.search.scorers import Anneal, Retrain
+from augtree.search.scorers.anneal import families, typical
 from augtree.search.scorers.base import Entry
 from augtree.tasks import Classification
 from augtree.transforms import AutoContrast, Brightness, Cutout, Identity, Posterize, Rotate, Solarize
 
 EMPTY = Tree()
-SHORT = dict(rungs=(0.25, 0.5), fewest=4, kept=(2,), shortlist=9, spread=2, trunk=0.5, between=0.2, repeats=2)
+SHORT = dict(rungs=(0.25, 0.5), fewest=4, kept=(2, 2), shortlist=9, spread=2, trunk=0.5, between=0.2, repeats=2)
 OPTIONS = Anneal(**SHORT, first_p=(0.5, 0.5), sure=1.0)
 
 
@@ -44,7 +45,7 @@ def round_of(space, tree=EMPTY, node=1, **options):
     bench = bench_on(bars(0, 0.5), space)
     scorer = changed(**options).at(bench)
     scorer.nodes = 1
-    scores = scorer.round(node, tree, scorer.trunk(tree), 0, 0.5, [Entry(c, 0.5) for c in bench.candidates])
+    scores = scorer.round(node, tree, scorer.trunk(tree), 0, [Entry(c, 0.5) for c in bench.candidates])
     return scorer, scores
 
 
@@ -93,17 +94,17 @@ def test_branches_do_not_touch_the_trunk():
 
 
 class Scripted:
-    """A branch whose losses are told by a function of (name of the new candidate, p, share)."""
+    """A branch whose losses are told by a function of (what the new candidate is called, p, share)."""
 
-    def __init__(self, scorer, loss, monkeypatch, noise=0.0):
+    def __init__(self, scorer, loss, monkeypatch, noise=0.0, called=lambda transform: transform.name):
         self.asked = []
-        self.scorer, self.loss, self.noise = scorer, loss, noise
+        self.scorer, self.loss, self.noise, self.called = scorer, loss, noise, called
         monkeypatch.setattr(scorer, "branch", self.branch)
         monkeypatch.setattr(scorer, "trunk", lambda tree: lambda: None)
 
     def branch(self, trunk, policy, share, seed, rows):
         entry = policy.nodes.get(self.node)
-        about = (entry.transform.name, entry.p) if entry else ("yardstick", None)
+        about = (self.called(entry.transform), entry.p) if entry else ("yardstick", None)
         self.asked.append((*about, share, seed, rows is self.scorer.bench.rank_rows))
         wave = self.noise * np.cos(np.arange(len(rows))) if entry else np.zeros(len(rows))
         return self.loss(*about, share) + wave
@@ -134,16 +135,97 @@ def scripted(monkeypatch, loss=by_level, probabilities=(0.25, 0.5, 0.75, 1.0), s
 
 
 def test_the_best_few_go_on(monkeypatch):
-    script = scripted(monkeypatch, rungs=(0.1, 0.2, 0.4), kept=(3, 2), spread=2, first_p=(0.6, 0.5))
+    script = scripted(monkeypatch, rungs=(0.1, 0.4), kept=(1, 3), spread=2, first_p=(0.6, 0.5))
     found = script.build(1)
-    all_five = [(c.name, 0.6) for c in FIVE]
     assert script.rounds() == {
-        (0.1, True): all_five,
-        (0.2, True): [("Posterize", 0.6), ("Invert", 0.6), ("Cutout", 0.6)],
-        (0.4, True): [("Posterize", 1.0), ("Posterize", 0.5), ("Invert", 1.0), ("Invert", 0.5)],
+        (0.1, True): [(c.name, 0.6) for c in FIVE],
+        (0.4, True): [(name, p) for name in ("Posterize", "Invert", "Cutout") for p in (1.0, 0.5)],
         (0.4, False): [("Posterize", 1.0)] * 2,
     }
     assert found == (Posterize(0.2), 1.0, True, pytest.approx(0.8), 0.0, "")
+
+
+STRENGTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
+LADDERS = [
+    *map(Rotate, STRENGTHS), Posterize(0.2), Posterize(1.0), INVERT, Cutout(0.2), Cutout(0.6), Cutout(1.0),
+]  # fmt: skip
+HEIGHT = {
+    "yardstick": 1.0,
+    "Rotate(0.2)": 0.9, "Rotate(0.4)": 0.25, "Rotate(0.6)": 0.35, "Rotate(0.8)": 0.4, "Rotate(1)": 0.7,
+    "Posterize(0.2)": 0.6, "Posterize(1)": 0.0,
+    "Invert(0.2)": 0.5,
+    "Cutout(0.2)": 0.31, "Cutout(0.6)": 0.3, "Cutout(1)": 0.8,
+}  # fmt: skip
+
+
+def on_ladders(monkeypatch, **options):
+    scorer = changed(**options).at(bench_on(bars(0, 0.5), LADDERS, (0.25, 0.5, 0.75, 1.0)))
+    return Scripted(scorer, lambda name, p, share: HEIGHT[name], monkeypatch, called=str)
+
+
+def test_a_coarse_look_then_all_magnitudes_of_the_best_operations(monkeypatch):
+    """Posterize(1.0) would be the best of all, but its operation did not lead at the magnitude that speaks for it."""
+    script = on_ladders(monkeypatch)
+    found = script.build(1)
+    coarse = ["Rotate(0.8)", "Posterize(0.2)", "Invert(0.2)", "Cutout(0.6)"]
+    finer = ["Cutout(0.2)", "Cutout(1)", "Rotate(0.2)", "Rotate(0.4)", "Rotate(0.6)", "Rotate(1)"]
+    assert [name for name, _ in script.rounds()[0.25, True]] == coarse + finer
+    assert script.rounds()[0.5, True] == [(name, p) for name in ("Rotate(0.4)", "Cutout(0.6)") for p in (1.0, 0.5)]
+    assert (found.transform, found.p) == (Rotate(0.4), 1.0)
+
+
+def test_the_finer_look_shares_the_draws_and_the_yardstick_of_the_coarse(monkeypatch):
+    script = on_ladders(monkeypatch)
+    script.build(1)
+    early = [(name, seed) for name, _, share, seed, _ in script.asked if share == 0.25]
+    assert len({seed for _, seed in early}) == 1
+    assert [name for name, _ in early].count("yardstick") == 1
+
+
+def test_what_was_looked_at_coarsely_may_come_to_the_last_round(monkeypatch):
+    """Without having been refined: three candidates, one operation."""
+    script = on_ladders(monkeypatch, kept=(1, 3), spread=1)
+    script.build(1)
+    assert script.rounds()[0.5, True] == [("Cutout(0.6)", 1.0), ("Cutout(0.2)", 1.0), ("Rotate(0.8)", 1.0)]
+
+
+def test_the_shortlist_is_of_operations(monkeypatch):
+    """Below the root two of them are looked at; the best of these at all its magnitudes."""
+    script = on_ladders(monkeypatch, kept=(1, 1), shortlist=2)
+    script.build(1)
+    script.build(2, Tree().with_node(1, INVERT, 0.5))
+    below = [name for name, _ in script.rounds()[0.25, True]]
+    assert below == ["Cutout(0.6)", "Rotate(0.8)", "Cutout(0.2)", "Cutout(1)"]
+
+
+@pytest.mark.parametrize(("sizes", "place"), [(1, 0), (2, 0), (3, 1), (4, 2), (5, 3), (10, 6)])
+def test_an_operation_is_judged_by_a_strong_magnitude(sizes, place):
+    family = [Rotate((i + 1) / sizes) for i in range(sizes)]
+    assert typical(family) == family[place]
+
+
+def test_families_are_operations_in_their_order():
+    assert families([Rotate(0.2), INVERT, Rotate(0.6)]) == {"Rotate": [Rotate(0.2), Rotate(0.6)], "Invert": [INVERT]}
+
+
+@pytest.mark.xfail(reason="KeyError: the families of what leads are read after they were cut to the shortlist")
+def test_a_shortlist_may_be_shorter_than_what_is_refined(monkeypatch):
+    script = on_ladders(monkeypatch, kept=(2, 2), shortlist=1)
+    assert script.build(1).transform == Rotate(0.4)
+    script.build(2, Tree().with_node(1, INVERT, 0.5))
+    assert {name.partition("(")[0] for name, _ in script.rounds()[0.25, True]} == {"Cutout"}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_plan_by_hand(monkeypatch, depth):
+    """Root: 4 operations, 2 + 4 more magnitudes, 2 x 2 in the last round, 2 yardsticks; below: 3 operations."""
+    options = changed(shortlist=3)
+    assert options.scorings(depth, LADDERS, 4) == 16 + (2**depth - 2) * 15
+    script = on_ladders(monkeypatch, shortlist=3)
+    script.build(1)
+    assert sum(ranking for *_, ranking in script.asked) == 16
+    script.build(2, Tree().with_node(1, INVERT, 0.5))
+    assert sum(ranking for *_, ranking in script.asked) == 15
 
 
 def test_a_later_round_may_change_its_mind(monkeypatch):
@@ -196,11 +278,14 @@ def test_the_root_s_first_round_decides_for_good(monkeypatch):
     assert [name for name, _ in script.rounds()[0.25, True]] == ["Posterize", "Invert", "Cutout"]
 
 
-@pytest.mark.xfail(reason="with one rung the shortlist has each candidate once for every p")
-def test_a_shortlist_has_no_candidate_twice(monkeypatch):
-    script = scripted(monkeypatch, rungs=(0.25,), kept=(), spread=2, shortlist=3)
+def test_what_fails_at_the_root_is_not_tried_below(monkeypatch):
+    def loss(name, p, share):
+        return np.nan if name == "Posterize" else LEVEL[name]
+
+    script = scripted(monkeypatch, loss)
     script.build(1)
-    assert script.scorer.short == [Posterize(0.2), INVERT, Cutout(0.2)]
+    script.build(2, Tree().with_node(1, INVERT, 0.5))
+    assert {name for name, _ in script.rounds()[0.25, True]} == {"Rotate", "Invert", "Brightness", "Cutout"}
 
 
 def test_each_round_has_its_own_seed_which_all_share(monkeypatch):
@@ -246,7 +331,33 @@ def test_what_fails_does_not_go_on(monkeypatch):
     assert {name for name, _ in script.rounds()[0.5, True]} == {"Cutout", "Rotate"}
 
 
-def test_where_all_fail_in_a_later_round_the_node_is_empty(monkeypatch):
+def test_where_all_fail_at_first_the_node_is_empty(monkeypatch):
+    def loss(name, p, share):
+        if name != "yardstick":
+            raise ValueError("no fog")
+        return LEVEL[name]
+
+    found = scripted(monkeypatch, loss).build(1)
+    assert isinstance(found.transform, Identity)
+    assert not found.improves
+    assert found.why == "every candidate failed, the first with: ValueError: no fog"
+
+
+def test_where_all_fail_in_the_last_round_the_best_before_it_must_be_confirmed(monkeypatch):
+    """At the probability that it was looked at with, which did not fail."""
+
+    def loss(name, p, share):
+        if share == 0.5 and p not in (None, 0.6):
+            raise ValueError("too much")
+        return LEVEL[name]
+
+    script = scripted(monkeypatch, loss, first_p=(0.6, 0.5))
+    found = script.build(1)
+    assert (found.transform, found.p, found.improves) == (Posterize(0.2), 0.6, True)
+    assert script.rounds()[0.5, False] == [("Posterize", 0.6)] * 2
+
+
+def test_what_fails_on_every_long_branch_is_not_kept(monkeypatch):
     def loss(name, p, share):
         if name != "yardstick" and share == 0.5:
             raise ValueError("too long")
@@ -254,7 +365,7 @@ def test_where_all_fail_in_a_later_round_the_node_is_empty(monkeypatch):
 
     found = scripted(monkeypatch, loss).build(1)
     assert isinstance(found.transform, Identity)
-    assert found.why == "every candidate failed, the first with: ValueError: too long"
+    assert found.why == "Posterize(0.2) failed when it was to be confirmed: ValueError: too long"
 
 
 def test_a_failing_yardstick_ends_the_search(monkeypatch):
@@ -281,6 +392,21 @@ def test_the_probabilities_of_the_last_round_are_spread_over_the_list(spread, ex
 def test_a_branch_falls_to_zero_in_a_line():
     scorer = OPTIONS.at(bench_on(bars(0, 0.5)))
     assert scorer.rates(4) == pytest.approx([0.05, 0.0375, 0.025, 0.0125])
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_losses_are_those_at_the_best_temperature_unless_plain_ones_are_asked_for(calibrate):
+    bench = bench_on(bars(0, 0.5))
+    scorer = changed(calibrate=calibrate).at(bench)
+    policy = Tree().with_node(1, INVERT, 0.5)
+    found = scorer.branch(lambda: bench.trainer.fresh(0), policy, 0.5, 7, bench.rank_rows)
+    state = bench.trainer.train(bench.trainer.fresh(0), policy, scorer.rates(20), 7)
+    plain, best = (
+        bench.trainer.losses(state, bench.rank_rows),
+        bench.trainer.calibrated_losses(state, bench.rank_rows),
+    )
+    assert best.mean() < plain.mean()
+    assert np.array_equal(found, best if calibrate else plain)
 
 
 def test_lengths_are_shares_of_a_training_but_not_too_short():
@@ -318,8 +444,8 @@ def test_retrain_begins_anew_with_a_whole_course(monkeypatch):
         "train",
         lambda s, policy, rates, seed: seen.append((s.step, list(rates))) or train(s, policy, rates, seed),
     )
-    Retrain(rungs=(1.0,), kept=(), spread=1, repeats=1).at(bench).build_one_node(1, Tree(), None)
-    assert len(seen) == len(SPACE) + 1 + 2
+    Retrain(kept=(9, 1), spread=1, repeats=1).at(bench).build_one_node(1, Tree(), None)
+    assert len(seen) == len(SPACE) + 1 + 2 + 2  # each candidate, the best once more, the confirmation; 3 yardsticks
     assert all(step == 0 and rates == TASK.rates(40) for step, rates in seen)
 
 
@@ -327,7 +453,7 @@ def test_retrain_begins_anew_with_a_whole_course(monkeypatch):
 
 
 LONG = changed(rungs=(0.5, 1.0), spread=4, trunk=0.25)
-WHOLE = Retrain(rungs=(1.0, 1.0), kept=(1,), spread=4)
+WHOLE = Retrain(rungs=(1.0, 1.0), kept=(9, 1), spread=4)
 
 
 @pytest.mark.parametrize("options", [LONG, WHOLE], ids=["anneal", "retrain"])
@@ -404,11 +530,20 @@ def test_a_model_that_does_not_train_at_all_is_an_error():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(rungs=()), "rungs must not be empty nor become shorter"),
-        (dict(rungs=(0.5, 0.25)), "rungs must not be empty nor become shorter"),
-        (dict(rungs=(0, 0.25)), r"rungs must be a number in \(0, 1\], got 0"),
-        (dict(kept=()), "kept must have a number for each of 1 rounds"),
-        (dict(kept=(0,)), "kept must be a whole number from 1"),
+        (dict(rungs=(0.5,)), "rungs must be two numbers"),
+        (dict(rungs=0.5), "rungs must be two numbers, got 0.5"),
+        (dict(rungs=(0.5, 0.25)), "rungs must not become shorter"),
+        (dict(rungs=(0, 0.25)), r"rungs must be a number in \(0, 10\], got 0"),
+        (dict(rungs=(0.25, np.nan)), r"rungs must be a number in \[0, 10\], got nan"),
+        (dict(kept=(2, 2, 2)), "kept must be two numbers"),
+        (dict(kept=(0, 2)), "kept must be a whole number from 1"),
+        (dict(kept=(2, 0.5)), "kept must be a whole number from 1"),
+        (dict(first_p=(0.5,)), "first_p must be two numbers"),
+        (dict(first_p=(2, 0.5)), r"first_p must be a number in \(0, 1\], got 2"),
+        (dict(first_p=(0.5, 0)), r"first_p must be a number in \(0, 1\], got 0"),
+        (dict(trunk=-1), "trunk must be a number in"),
+        (dict(between=-1), "between must be a number in"),
+        (dict(sure="very"), "sure must be a number in"),
         (dict(fewest=0), "fewest must be a whole number from 1"),
         (dict(shortlist=0), "shortlist must be a whole number from 1"),
         (dict(spread=0.5), "spread must be a whole number from 1"),
@@ -420,25 +555,17 @@ def test_bad_options_are_refused(options, message):
         changed(**options)
 
 
-@pytest.mark.xfail(reason="first_p, trunk, between and sure are not checked before the search begins")
 @pytest.mark.parametrize(
-    "options", [dict(first_p=(2, 0.5)), dict(first_p=(0.5,)), dict(trunk=-1), dict(between=-1), dict(sure="very")]
+    "options", [OPTIONS, changed(kept=(3, 9), shortlist=3, spread=1), Retrain(rungs=(0.5, 0.5), kept=(9, 1))]
 )
-def test_the_other_options_are_checked_too(options):
-    with pytest.raises(ArgumentError):
-        changed(**options)
-
-
-@pytest.mark.parametrize(
-    "options", [OPTIONS, changed(rungs=(0.1, 0.2, 0.4), kept=(3, 2), shortlist=2), Retrain(rungs=(0.5, 0.5))]
-)
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_plan_is_never_less_than_what_is_done(options, depth):
+@pytest.mark.parametrize("more", [[], [Rotate(0.6), Rotate(1.0), Cutout(0.6)]], ids=["single", "several"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_plan_is_never_less_than_what_is_done(options, more, depth):
     plan = {}
     result = search_tree(
         bars(0, 0.5),
         TASK,
-        SPACE,
+        [*SPACE, *more],
         depth=depth,
         scorer=options,
         probabilities=(0.25, 0.5, 1.0),
@@ -446,12 +573,5 @@ def test_the_plan_is_never_less_than_what_is_done(options, depth):
         watch=lambda what, **about: what == "plan" and plan.update(about),
     )
     assert result.cost.scorings <= plan["scorings"]
-    if depth == 1:
+    if depth == 1 and not more:
         assert result.cost.scorings == plan["scorings"]
-
-
-@pytest.mark.xfail(reason="with one rung the plan forgets that each candidate is scored at several p")
-def test_the_plan_of_a_single_round():
-    options = changed(rungs=(0.25,), kept=(), spread=2)
-    result = search_tree(bars(0, 0.5), TASK, SPACE, depth=1, scorer=options, probabilities=(0.5, 1.0), check=0)
-    assert result.cost.scorings == options.scorings(1, len(SPACE), 2)

@@ -1,6 +1,6 @@
 """`anneal`: a short branch from a shared trunk, its learning rate falling to zero, judged on clean validation data.
 
-First a coarse look: every operation at one magnitude. Then the best few at all of theirs, and last the best of those
+First a coarse look: every operation, mild and strong. Then the best few at all of theirs, and last the best of those
 at several probabilities, with longer branches. All branches of a round see the same batches and the same draws, so that
 differences are paired.
 `retrain` is the same with whole trainings in the place of branches: the slow truth.
@@ -72,11 +72,12 @@ class Anneal(ScorerOptions):
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:
         """Every round of every node, with its yardstick."""
-        sizes = sorted((len(family) for family in families(candidates).values()), reverse=True)
-        finer = sum(sizes[: self.kept[0]]) - len(sizes[: self.kept[0]])
+        operations = families(candidates).values()
+        coarse = sorted((len(typical(family)) for family in operations), reverse=True)
+        finer = sorted((len(family) - len(typical(family)) for family in operations), reverse=True)
         last = min(self.kept[1], len(candidates)) * min(self.spread, probabilities)
-        each = finer + last + 2
-        return len(sizes) + each + int(2**depth - 2) * (min(self.shortlist, len(sizes)) + each)
+        each = sum(finer[: self.kept[0]]) + last + 2
+        return sum(coarse) + each + int(2**depth - 2) * (sum(coarse[: self.shortlist]) + each)
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,11 @@ class Branches:
         trunk = self.trunk(tree)
         early = p if p is not None else self.options.first_p[node > 1]
         look = partial(self.round, node, tree, trunk, 0)
-        scores = look([Entry(typical(family), early) for family in self.families.values()])
-        leading = [score.entry.transform.name for score in best(scores, self.options.kept[0])]
+        scores = look([Entry(c, early) for family in self.families.values() for c in typical(family)])
+        order = list(dict.fromkeys(score.entry.transform.name for score in best(scores, len(scores))))
+        leading = order[: self.options.kept[0]]
         if self.nodes == 1:
-            named = [score.entry.transform.name for score in best(scores, self.options.shortlist)]
-            self.families = {name: self.families[name] for name in named}
+            self.families = {name: self.families[name] for name in order[: self.options.shortlist]}
         seen = [score.entry.transform for score in scores]
         finer = [c for name in leading for c in self.families[name] if c not in seen]
         scores += look([Entry(candidate, early) for candidate in finer])
@@ -207,9 +208,10 @@ def families(candidates: Sequence[Transform]) -> dict[str, list[Transform]]:
     return out
 
 
-def typical(family: Sequence[Transform]) -> Transform:
-    """The one by which an operation is judged at first: strong, but not the strongest."""
-    return family[3 * (len(family) - 1) // 4]
+def typical(family: Sequence[Transform]) -> list[Transform]:
+    """Those by which an operation is judged at first: a mild and a strong one."""
+    last = len(family) - 1
+    return [family[i] for i in sorted({last // 4, 3 * last // 4})]
 
 
 def pair(field: str, value: Any) -> None:

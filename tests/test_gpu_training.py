@@ -1,0 +1,115 @@
+"""Training and searching on a GPU: the recorded step is the plain one, and deterministic runs repeat to the bit."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import augtree as at
+from augtree.errors import TaskError
+from augtree.search import Anneal
+from augtree.tasks import Classification
+from augtree.transforms import Rotate, SamplePairing
+
+pytestmark = pytest.mark.gpu
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+
+OPTIONS = Anneal(rungs=(0.2, 0.2), fewest=2, kept=(2, 1), spread=2, trunk=0.3, repeats=1, sure=0.0)
+
+
+def pictures(count=240):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, count)
+    x = rng.integers(0, 120, (count, 3, 16, 16)) + 60 * (y[:, None, None, None] == np.arange(3)[:, None, None])
+    return at.data.from_arrays(x.astype(np.uint8), y)
+
+
+def task(**more):
+    return Classification(**{"model": "wrn-10-1", "steps": 20, "batch_size": 32, "device": "cuda", **more})
+
+
+def tree():
+    return at.Tree().with_node(1, Rotate(0.6), p=0.7).with_node(2, SamplePairing(1.0), p=0.5)
+
+
+def same(one, other):
+    return all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
+
+
+def test_the_recorded_step_is_the_plain_one(monkeypatch):
+    recorded = task(deterministic=True).prepare(pictures())
+    one = recorded.fit(tree(), 3)
+    assert recorded._recorded is not None
+    plain = task(deterministic=True).prepare(pictures())
+    monkeypatch.setattr(plain, "_step", plain._eager_step)
+    other = plain.fit(tree(), 3)
+    assert plain._recorded is None
+    weights = one.tensors["weights"], other.tensors["weights"]
+    assert torch.allclose(*weights, atol=2e-3, rtol=1e-2)
+    assert (weights[0] - recorded.fresh(3).tensors["weights"]).abs().max() > 0.05
+
+
+def test_it_learns_as_on_the_cpu():
+    for device in ("cuda", "cpu"):
+        trainer = task(device=device, steps=60).prepare(pictures())
+        state = trainer.fit(at.Tree(), 0)
+        assert trainer.measures(state, trainer.data.indices("test"))["accuracy"] > 0.9
+
+
+def test_deterministic_trainings_repeat_to_the_bit_whatever_came_before():
+    trainer = task(deterministic=True).prepare(pictures())
+    one = trainer.fit(tree(), 3)
+    trainer.fit(tree(), 4)
+    assert same(one, trainer.fit(tree(), 3))
+    assert same(one, task(deterministic=True).prepare(pictures()).fit(tree(), 3))
+    assert not same(one, trainer.fit(tree(), 4))
+
+
+def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path):
+    class Stopped(BaseException):
+        pass
+
+    def search(name, watch=lambda *_, **__: None):
+        space = [Rotate(0.4), Rotate(0.8), SamplePairing(1.0), at.transforms.Invert(1.0)]
+        return at.search_tree(
+            pictures(), task(deterministic=True), space, depth=2, scorer=OPTIONS, out=tmp_path / name, watch=watch
+        )
+
+    whole = search("whole")
+    assert whole.deterministic
+    count = 0
+
+    def stop(what, **_):
+        nonlocal count
+        count += what == "scored"
+        if count in (3, 9, 12):
+            count += 1
+            raise Stopped
+
+    for _ in range(3):
+        with pytest.raises(Stopped):
+            search("part", stop)
+    search("part")
+    for name in ("tree.json", "tree.svg"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not at.search_tree(pictures(), task(), [Rotate(0.4)], depth=1, scorer=OPTIONS, check=0).deterministic
+
+
+def test_an_operation_without_a_deterministic_form_is_refused_by_name():
+    def model():
+        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveMaxPool2d(2), nn.Flatten(), nn.Linear(16, 3))
+
+    with pytest.raises(TaskError, match="(?s)repeat to the bit.*adaptive_max_pool2d"):
+        task(model=model, deterministic=True).prepare(pictures()).fit(at.Tree(), 0)
+    trainer = task().prepare(pictures())
+    assert np.isfinite(trainer.losses(trainer.fit(at.Tree(), 0), trainer.data.indices("val"))).all()
+
+
+def test_a_training_hardly_waits_for_python():
+    trainer = task(steps=200, model="wrn-16-2").prepare(pictures())
+    trainer.fit(at.Tree(), 0, steps=5)
+    with torch.profiler.profile() as seen:
+        trainer.fit(at.Tree(), 0, steps=50)
+    syncs = [event for event in seen.key_averages() if event.key == "cudaStreamSynchronize"]
+    assert sum(event.count for event in syncs) < 50
