@@ -104,11 +104,11 @@ def policy_of(given: str) -> Policy:
     return CONTROLS[given]() if given in CONTROLS else find(given) if given != "none" else Identity()
 
 
-def random_tree(seed: int) -> Policy:
-    """A tree of three levels with candidates and probabilities at random."""
-    rng, space = np.random.default_rng(seed), list(at.spaces.images(composites=False))
+def random_tree(seed: int, depth: int = 3, fill: int = 128) -> Policy:
+    """A tree with candidates and probabilities at random."""
+    rng, space = np.random.default_rng(seed), list(at.spaces.images(composites=False, fill=fill))
     tree = at.Tree()
-    for index in range(1, 8):
+    for index in range(1, 2**depth):
         p = round(float(rng.integers(1, 11)) / 10, 1) if index == 1 or index % 2 == 0 else None
         if p is None and tree[index - 1].p == 1:
             continue

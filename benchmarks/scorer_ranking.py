@@ -33,9 +33,9 @@ STATISTICS = ("loss", "calibrated", "accuracy")
 Array = NDArray[np.float64]
 CANDIDATES: list[Transform] = [
     t.TrivialAugment(), t.RandAugment(n=2, m=9), t.Rotate(0.4), t.Rotate(1.0), t.ShearY(1.0), t.TranslateX(1.0),
-    t.Cutout(1.0), t.SamplePairing(1.0), t.Invert(0.2), t.Equalize(0.2), t.Solarize(1.0), t.Posterize(0.2), t.Color(1.0),
+    t.Cutout(1.0), t.SamplePairing(1.0), t.Invert(0.2), t.Equalize(0.2), t.Solarize(1.0), t.Posterize(0.2),
     t.Brightness(0.6), t.Sharpness(0.6), t.Contrast(1.0), t.RandAugment(n=2, m=14), t.Rotate(0.2), t.ShearX(0.4),
-    t.Color(0.6), t.Cutout(0.4),
+    t.Color(0.6), t.Color(1.0), t.Cutout(0.4),
 ]  # fmt: skip
 
 

@@ -52,12 +52,12 @@ def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path
     assert "10x10" in done.stdout  # pictures of several sizes are cut, and told
     assert "At most" in done.stdout
     assert "Cost: " in done.stdout
-    assert found["cost"]["scorings"] > 60
+    assert found["cost"]["scorings"] > 30
     tree = at.load(out / "tree.json")
     assert str(tree) == found["tree"]
     assert (out / "tree.svg").read_text().startswith("<svg")
     rows = (out / "history.csv").read_text().splitlines()
-    assert len(rows) - 1 == found["cost"]["scorings"]
+    assert len(rows) - 1 == found["cost"]["scorings"] + 4  # twice the winner and the yardstick, to confirm it
 
     done = invoke(
         "compare", folder, "none", out / "tree.json", *QUICK, "--seeds", 2, "--out", tmp_path / "c", "--json"
@@ -102,8 +102,8 @@ def units(folder):
 
 
 def test_scorer_options_are_read_by_kind():
-    scorer = scorer_of("anneal", ["rungs=0.1,0.2", "kept=5", "spread=2", "calibrate=0"])
-    assert (scorer.rungs, scorer.kept, scorer.spread, scorer.calibrate) == ((0.1, 0.2), (5,), 2, False)
+    scorer = scorer_of("anneal", ["rungs=0.1,0.2", "kept=5,2", "spread=2", "calibrate=0"])
+    assert (scorer.rungs, scorer.kept, scorer.spread, scorer.calibrate) == ((0.1, 0.2), (5, 2), 2, False)
     assert scorer_of("density", ["rule=entropy"]).rule == "entropy"
     for bad in ("rungs", "nothing=1", "spread=1.5", "spread=many", "rule=x", "calibrate=2"):
         with pytest.raises(AugtreeError, match="must"):

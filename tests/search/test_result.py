@@ -52,8 +52,8 @@ def with_rival(behind, error):
             "randaugment",
             True,
             (
-                "The tree's validation loss is 0.0150 ± 0.0100 below randaugment's: within the noise. "
-                "randaugment may do as well."
+                "The tree's validation loss is 0.0150 ± 0.0100 below that of randaugment, the best free policy: "
+                "within the noise of one training each (see compare)."
             ),
         ),
         (
@@ -61,15 +61,15 @@ def with_rival(behind, error):
             "randaugment",
             False,
             (
-                "The search did not beat randaugment: the tree's validation loss is 0.0500 ± 0.0100 higher. "
-                "Use randaugment."
+                "The tree's validation loss is 0.0500 ± 0.0100 above that of randaugment, the best free policy: "
+                "the search did not help. Use randaugment."
             ),
         ),
         (
             replace(RESULT, free={"tree": FREE["tree"], "none": replace(FREE["tree"], behind=0.0)}),
             "none",
             False,
-            "The search did not beat none: the tree's validation loss is 0.0000 ± 0.0000 higher. Use none.",
+            "The search found nothing that is better than none, which is free. Use none.",
         ),
     ],
 )

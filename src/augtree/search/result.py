@@ -40,9 +40,9 @@ class Cost:
 
     def __str__(self) -> str:
         return (
-            f"{self.training_equivalents:.1f} training equivalents, {self.check_equivalents:.1f} of them to check the "
-            f"result ({self.forward:,} forward and {self.backward:,} backward sample passes), {self.scorings} scorings, "
-            f"{self.seconds:.0f} s"
+            f"{self.training_equivalents:.1f} training equivalents, {self.check_equivalents:.1f} of them to check the"
+            f" result ({self.forward:,} forward and {self.backward:,} backward sample passes), {self.scorings}"
+            f" scorings, {self.seconds:.0f} s"
         )
 
 
@@ -101,14 +101,14 @@ class TreeResult:
         if name is None:
             return "The tree was not held against the free policies."
         other = self.free[name]
-        difference = f"{abs(other.behind):.4f} ± {other.behind_se:.4f}"
-        if not self.beats_free:
-            return f"The search did not beat {name}: the tree's validation loss is {difference} higher. Use {name}."
-        if other.behind < 2 * other.behind_se:
-            return (
-                f"The tree's validation loss is {difference} below {name}'s: within the noise. {name} may do as well."
-            )
-        return f"The tree's validation loss is {difference} below that of {name}, the best free policy."
+        side = "below" if self.beats_free else "above"
+        difference = f"{abs(other.behind):.4f} ± {other.behind_se:.4f} {side} that of {name}, the best free policy"
+        if other.behind == 0:
+            return f"The search found nothing that is better than {name}, which is free. Use {name}."
+        if abs(other.behind) <= 2 * other.behind_se:
+            return f"The tree's validation loss is {difference}: within the noise of one training each (see compare)."
+        end = "." if self.beats_free else f": the search did not help. Use {name}."
+        return f"The tree's validation loss is {difference}{end}"
 
     def to_json(self) -> str:
         """Everything but the history."""
@@ -149,7 +149,9 @@ def importances(growth: Growth, run: Run, seed: int) -> dict[str, Importance]:
         if not found.improves:
             continue
         name = found.transform.name
-        confirmed = [u.losses for u in run.units(f"node/{node}/confirm") if u.key.endswith("winner")]
+        what = {"candidate": str(found.transform), "p": found.p}
+        units = [unit for unit in run.units(f"node/{node}/confirm") if what.items() <= unit.value.items()]
+        confirmed = [unit.losses for unit in units]
         values = np.mean([losses for losses in confirmed if losses is not None], axis=0)
         rng = np.random.default_rng(seed_of(seed, "bootstrap"))  # the same samples for all nodes
         drawn = values[rng.integers(len(values), size=(BOOTSTRAPS, len(values)))].mean(1)

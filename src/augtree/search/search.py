@@ -88,7 +88,7 @@ def search_tree(
     most_passes, most_seconds = parsed_budget(budget)
     trainer = task.prepare(data)
     with Run.begin(out, spec) as run:
-        run.tell("budget", budget)
+        run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
         bench = Bench(trainer, list(space), probabilities, seed, run, told=watch, most_seconds=most_seconds)
         bench.most_passes = most_passes * passes_of_one(trainer)
         return searched(bench, options, depth, check, method, watch)
@@ -166,11 +166,12 @@ def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: li
             try:
                 state = trainer.fit(policy, seed_of(bench.seed, "free"), steps)
                 values = trainer.calibrated_losses(state, rows)
+                metric = trainer.measures(state, rows)[trainer.task.metric]
             except AugtreeError as error:
                 return {"failed": f"{type(error).__name__}: {error}"}, None
             if not np.isfinite(values).all():
                 return {"failed": "its losses are not finite"}, None
-            return {"loss": mean(values), "metric": trainer.measures(state, rows)[trainer.task.metric]}, values
+            return {"loss": mean(values), "metric": metric}, values
 
         unit = bench.run.unit(f"free/{name}/{tree!r}" if name == "tree" else f"free/{name}", work)
         if unit.losses is None:

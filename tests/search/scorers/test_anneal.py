@@ -164,11 +164,11 @@ def on_ladders(monkeypatch, **options):
 
 
 def test_a_coarse_look_then_all_magnitudes_of_the_best_operations(monkeypatch):
-    """Posterize(1.0) would be the best of all, but its operation did not lead at the magnitude that speaks for it."""
+    """Posterize(1.0) would be the best of all, but its operation did not lead at the magnitudes that speak for it."""
     script = on_ladders(monkeypatch)
     found = script.build(1)
-    coarse = ["Rotate(0.8)", "Posterize(0.2)", "Invert(0.2)", "Cutout(0.6)"]
-    finer = ["Cutout(0.2)", "Cutout(1)", "Rotate(0.2)", "Rotate(0.4)", "Rotate(0.6)", "Rotate(1)"]
+    coarse = ["Rotate(0.4)", "Rotate(0.8)", "Posterize(0.2)", "Invert(0.2)", "Cutout(0.2)", "Cutout(0.6)"]
+    finer = ["Rotate(0.2)", "Rotate(0.6)", "Rotate(1)", "Cutout(1)"]
     assert [name for name, _ in script.rounds()[0.25, True]] == coarse + finer
     assert script.rounds()[0.5, True] == [(name, p) for name in ("Rotate(0.4)", "Cutout(0.6)") for p in (1.0, 0.5)]
     assert (found.transform, found.p) == (Rotate(0.4), 1.0)
@@ -186,7 +186,7 @@ def test_what_was_looked_at_coarsely_may_come_to_the_last_round(monkeypatch):
     """Without having been refined: three candidates, one operation."""
     script = on_ladders(monkeypatch, kept=(1, 3), spread=1)
     script.build(1)
-    assert script.rounds()[0.5, True] == [("Cutout(0.6)", 1.0), ("Cutout(0.2)", 1.0), ("Rotate(0.8)", 1.0)]
+    assert script.rounds()[0.5, True] == [("Rotate(0.4)", 1.0), ("Cutout(0.6)", 1.0), ("Cutout(0.2)", 1.0)]
 
 
 def test_the_shortlist_is_of_operations(monkeypatch):
@@ -195,25 +195,27 @@ def test_the_shortlist_is_of_operations(monkeypatch):
     script.build(1)
     script.build(2, Tree().with_node(1, INVERT, 0.5))
     below = [name for name, _ in script.rounds()[0.25, True]]
-    assert below == ["Cutout(0.6)", "Rotate(0.8)", "Cutout(0.2)", "Cutout(1)"]
+    coarse = ["Rotate(0.4)", "Rotate(0.8)", "Cutout(0.2)", "Cutout(0.6)"]
+    assert below == [*coarse, "Rotate(0.2)", "Rotate(0.6)", "Rotate(1)"]
 
 
-@pytest.mark.parametrize(("sizes", "place"), [(1, 0), (2, 0), (3, 1), (4, 2), (5, 3), (10, 6)])
-def test_an_operation_is_judged_by_a_strong_magnitude(sizes, place):
+@pytest.mark.parametrize(
+    ("sizes", "places"), [(1, [0]), (2, [0]), (3, [0, 1]), (4, [0, 2]), (5, [1, 3]), (10, [2, 6])]
+)
+def test_an_operation_is_judged_by_a_mild_and_a_strong_magnitude(sizes, places):
     family = [Rotate((i + 1) / sizes) for i in range(sizes)]
-    assert typical(family) == family[place]
+    assert typical(family) == [family[place] for place in places]
 
 
 def test_families_are_operations_in_their_order():
     assert families([Rotate(0.2), INVERT, Rotate(0.6)]) == {"Rotate": [Rotate(0.2), Rotate(0.6)], "Invert": [INVERT]}
 
 
-@pytest.mark.xfail(reason="KeyError: the families of what leads are read after they were cut to the shortlist")
 def test_a_shortlist_may_be_shorter_than_what_is_refined(monkeypatch):
     script = on_ladders(monkeypatch, kept=(2, 2), shortlist=1)
     assert script.build(1).transform == Rotate(0.4)
     script.build(2, Tree().with_node(1, INVERT, 0.5))
-    assert {name.partition("(")[0] for name, _ in script.rounds()[0.25, True]} == {"Cutout"}
+    assert {name.partition("(")[0] for name, _ in script.rounds()[0.25, True]} == {"Rotate"}
 
 
 @pytest.mark.parametrize("depth", [1, 2])

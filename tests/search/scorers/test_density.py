@@ -267,7 +267,6 @@ def test_bad_options_are_refused(options, message):
         Density(**options)
 
 
-@pytest.mark.xfail(reason="only Anneal checks `sure`: the error comes after the first node has been scored")
 def test_how_sure_is_checked_too():
     with pytest.raises(ArgumentError, match="sure must be a number"):
         Density(sure="very")

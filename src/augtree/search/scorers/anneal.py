@@ -1,8 +1,9 @@
 """`anneal`: a short branch from a shared trunk, its learning rate falling to zero, judged on clean validation data.
 
 First a coarse look: every operation, mild and strong. Then the best few at all of theirs, and last the best of those
-at several probabilities, with longer branches. All branches of a round see the same batches and the same draws, so that
-differences are paired.
+at several probabilities, with longer branches. All branches of a round see the same batches and the same draws, so
+that differences are paired.
+
 `retrain` is the same with whole trainings in the place of branches: the slow truth.
 """
 
@@ -31,7 +32,7 @@ class Anneal(ScorerOptions):
 
     rungs: tuple[float, float] = (0.08, 0.1)
     """How long the branches of the first and of the last round are."""
-    fewest: int = 30
+    fewest: int = 150
     """No branch has fewer steps."""
     kept: tuple[int, int] = (2, 2)
     """How many operations are refined after the coarse look, and how many candidates come to the last round."""
@@ -39,18 +40,21 @@ class Anneal(ScorerOptions):
     """Below the root, only so many operations are looked at: those that did best at the root."""
     spread: int = 3
     """How many probabilities of H the last round compares, for each candidate."""
-    trunk: float = 0.8
+    trunk: float = 0.5
     """How long the trunk trains before the first node."""
     between: float = 0.05
     """How long it trains on before each further node."""
     first_p: tuple[float, float] = (0.6, 0.5)
     """The probability before the last round, at the root and below it."""
-    repeats: int = 2
+    repeats: int = 3
     """How many branches confirm a winner."""
+    tries: int = 2
+    """How many candidates may be tried for that, where the best is not confirmed."""
     calibrate: bool = True
     """Whether losses are those at the best temperature."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         pair("rungs", self.rungs)
         pair("kept", self.kept)
         pair("first_p", self.first_p)
@@ -58,13 +62,17 @@ class Anneal(ScorerOptions):
             raise ArgumentError("rungs", "must not become shorter", self.rungs)
         for p in self.first_p:
             number("first_p", p, 0, 1, open_low=True)
-        for name, value in (("fewest", self.fewest), ("spread", self.spread), ("repeats", self.repeats)):
+        for name, value in (
+            ("fewest", self.fewest),
+            ("spread", self.spread),
+            ("repeats", self.repeats),
+            ("tries", self.tries),
+        ):
             whole_number(name, value, 1, 10**9)
         for name, value in (("kept", self.kept[0]), ("kept", self.kept[1]), ("shortlist", self.shortlist)):
             whole_number(name, value, 1, 10**9)
         number("trunk", self.trunk, 0, 100)
         number("between", self.between, 0, 100)
-        number("sure", self.sure, 0, 1000)
 
     def at(self, bench: Bench) -> Any:
         """The scorer at its bench."""
@@ -109,11 +117,10 @@ class Branches:
         look = partial(self.round, node, tree, trunk, 0)
         scores = look([Entry(c, early) for family in self.families.values() for c in typical(family)])
         order = list(dict.fromkeys(score.entry.transform.name for score in best(scores, len(scores))))
-        leading = order[: self.options.kept[0]]
+        seen = [score.entry.transform for score in scores]
+        finer = [c for name in order[: self.options.kept[0]] for c in self.families[name] if c not in seen]
         if self.nodes == 1:
             self.families = {name: self.families[name] for name in order[: self.options.shortlist]}
-        seen = [score.entry.transform for score in scores]
-        finer = [c for name in leading for c in self.families[name] if c not in seen]
         scores += look([Entry(candidate, early) for candidate in finer])
         chosen = [score.entry.transform for score in best(scores, self.options.kept[1])]
         if not chosen:
@@ -121,8 +128,7 @@ class Branches:
             return Built(Identity(), 0.0, False, why=why)
         probabilities = self.last_probabilities() if p is None else [p]
         last = self.round(node, tree, trunk, 1, [Entry(c, q) for c in chosen for q in probabilities])
-        winner = (best(last, 1) or best(scores, 1))[0].entry
-        return self.confirmed(node, tree, trunk, winner)
+        return self.first_confirmed(node, tree, trunk, best(last, len(last)) or best(scores, 1))
 
     def round(self, node: int, tree: Tree, trunk: Trunk, rung: int, entries: Sequence[Entry]) -> list[Score]:
         """All entries, each on its own branch, against the tree as it is."""
@@ -139,6 +145,18 @@ class Branches:
 
         return [score(entry) for entry in entries]
 
+    def first_confirmed(self, node: int, tree: Tree, trunk: Trunk, ranked: Sequence[Score]) -> Built:
+        """The best that is confirmed; a few are tried, each candidate at its best probability."""
+        entries: dict[Transform, Entry] = {}
+        for score in ranked:
+            entries.setdefault(score.entry.transform, score.entry)
+        tried: list[Built] = []
+        for entry in list(entries.values())[: self.options.tries]:
+            tried.append(self.confirmed(node, tree, trunk, entry))
+            if tried[-1].improves:
+                return tried[-1]
+        return tried[0]
+
     def confirmed(self, node: int, tree: Tree, trunk: Trunk, entry: Entry) -> Built:
         """The winner and the yardstick once more: fresh draws, and the half that did not choose."""
         share, rows = self.options.rungs[-1], self.bench.confirm_rows
@@ -153,7 +171,7 @@ class Branches:
                 lambda seed=seed: self.branch(trunk, tree, share, seed, rows),  # type: ignore[misc]
             )
             work = lambda seed=seed: self.branch(trunk, policy, share, seed, rows)  # noqa: E731
-            gains.append(self.bench.score(f"{key}/winner", about, entry, yard, work, keep=True))
+            gains.append(self.bench.score(f"{key}/{entry.transform!r}/winner", about, entry, yard, work, keep=True))
         return verdict(entry, gains, self.options.sure)
 
     def branch(self, trunk: Trunk, policy: Tree, share: float, seed: int, rows: Rows) -> Losses:
@@ -173,11 +191,12 @@ class Branches:
             if before is None:
                 rates = self.trainer.task.rates(self.trainer.total_steps)
                 rise = rates.index(max(rates))
-                steps = self.steps(self.options.trunk)
+                steps = max(1, round(self.options.trunk * self.trainer.total_steps))
                 return self.trainer.train(
                     self.trainer.fresh(self.bench.seed), tree, [*rates[:rise], *[rate] * max(0, steps - rise)], seed
                 )
-            return self.trainer.train(before(), tree, [rate] * self.steps(self.options.between), seed)
+            steps = round(self.options.between * self.trainer.total_steps)
+            return self.trainer.train(before(), tree, [rate] * steps, seed)
 
         self._trunk = self.bench.training(f"trunk/{number_}", on)
         self.bench.run.drop(f"trunk-{number_ - 2}")

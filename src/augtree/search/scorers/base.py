@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from augtree.errors import number
 from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.runs.store import Run
@@ -17,7 +18,7 @@ from augtree.search.grow import BudgetSpentError, Built
 from augtree.tasks.trainer import Rows, State, Trainer, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
-from augtree.transforms.wrap import Wrapped
+from augtree.transforms.images import Plain
 
 Losses = NDArray[np.float64]
 LONGEST_REASON = 300
@@ -39,6 +40,8 @@ class Score(NamedTuple):
     gain: float = float("-inf")
     gain_se: float = 0.0
     failed: str = ""
+    gains: Losses | None = None
+    """The gain on each sample, where that was kept."""
 
 
 @dataclass
@@ -62,7 +65,7 @@ class Bench:
 
     def check_budget(self) -> None:
         """Raise where everything is spent."""
-        forward, backward, seconds, _ = self.run.cost()
+        forward, backward, seconds, _ = self.run.cost(without="free/")
         if forward + backward >= self.most_passes or seconds >= self.most_seconds:
             raise BudgetSpentError
 
@@ -149,11 +152,13 @@ class Bench:
         told = {**about, "candidate": str(entry.transform), "p": entry.p}
         if self.run.find(key) is None:
             self.check_budget()
-        found = self.run.unit(key, done).value
+        unit = self.run.unit(key, done)
+        found = unit.value
         self.told("scored", **found)
         if "failed" in found:
             return Score(entry, failed=found["failed"])
-        return Score(entry, *(found[name] for name in ("loss", "loss_se", "gain", "gain_se")))
+        loss, loss_se, gain, gain_se = (found[name] for name in ("loss", "loss_se", "gain", "gain_se"))
+        return Score(entry, loss, loss_se, gain, gain_se, gains=unit.losses)
 
 
 @dataclass(frozen=True)
@@ -162,6 +167,9 @@ class ScorerOptions:
 
     sure: float = 1.0
     """A winner is kept if its gain on fresh data is more than so many standard errors."""
+
+    def __post_init__(self) -> None:
+        number("sure", self.sure, 0, 1000)
 
     def at(self, bench: Bench) -> Any:
         """The scorer at its bench."""
@@ -186,10 +194,9 @@ def verdict(entry: Entry, gains: Sequence[Score], sure: float) -> Built:
     failed = [score.failed for score in gains if score.failed]
     if failed:
         return Built(Identity(), 0.0, False, why=f"{entry.transform} failed when it was to be confirmed: {failed[0]}")
-    gain = float(np.mean([score.gain for score in gains]))
-    error = float(np.sqrt(np.sum([score.gain_se**2 for score in gains])) / len(gains))
-    # Repeats share their samples, so their errors may move together: count on the worse case.
-    error = max(error, float(np.mean([score.gain_se for score in gains])) if len(gains) > 1 else error)
+    kept = [score.gains for score in gains if score.gains is not None]
+    values: Losses = np.mean(kept, axis=0)  # of each sample, over the repeats
+    gain, error = mean(values), se(values)
     improves = gain > sure * error
     why = "" if improves else f"{entry.transform} p={entry.p:g} was best, but not on fresh data"
     return Built(entry.transform, entry.p, improves, gain, error, why)
@@ -200,8 +207,7 @@ def distinct(space: Sequence[Transform]) -> list[Transform]:
     seen: set[object] = set()
     out = []
     for candidate in space:
-        alike = not candidate.scaled and candidate.magnitude is not None and not isinstance(candidate, Wrapped)
-        what: object = candidate.name if alike else candidate
+        what: object = candidate.name if isinstance(candidate, Plain) else candidate
         if not isinstance(candidate, Identity) and what not in seen:
             seen.add(what)
             out.append(candidate)

@@ -37,6 +37,7 @@ class Density(ScorerOptions):
     """For the entropy rule, in units of the loss."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rule not in RULES:
             raise ArgumentError("rule", f"must be one of {', '.join(RULES)}", self.rule)
         number("train", self.train, 0, 10, open_low=True)
