@@ -3,7 +3,8 @@
     python benchmarks/digits_policies.py          # three search seeds, five trainings with each policy
 
 The task is the demo's: 50 labels for training, 600 for validation, 357 test pictures. Searches and trainings are kept
-in runs/digits and are not done twice. The free policies also get the validation labels to train on, in rows of their own.
+in runs/digits and are not done twice. The free policies also get the validation labels to train on, in rows
+of their own.
 """
 
 from __future__ import annotations

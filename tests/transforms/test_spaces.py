@@ -23,9 +23,10 @@ def test_magnitudes_are_found_to_within_rounding():
 
 def test_composites_are_candidates_too():
     space = at.spaces.images(composites=True, fill=0)
-    assert len(space) == 83
+    assert len(space) == 85
     assert space["TrivialAugment"] == TrivialAugment(fill=0)
-    assert (space + [RandAugment(m=14)])["RandAugment(m=14)"] == RandAugment(m=14)
+    assert space["RandAugment(m=14)"] == RandAugment(m=14, fill=0)
+    assert (space + [RandAugment(m=3)])["RandAugment(m=3)"] == RandAugment(m=3)
     assert space["ShearX", 1.0].fill == 0
     assert space["Cutout", 1.0].fill == 0
 

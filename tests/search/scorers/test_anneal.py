@@ -304,7 +304,7 @@ def test_each_round_has_its_own_seed_which_all_share(monkeypatch):
 
 def test_the_winner_is_confirmed_on_the_other_half(monkeypatch):
     """Best on the half that ranks, no better on the half that confirms: not kept."""
-    script = scripted(monkeypatch)
+    script = scripted(monkeypatch, repeats=2, tries=1)
 
     def lucky(name, p, share):
         ranking = script.asked[-1][-1]
@@ -315,6 +315,21 @@ def test_the_winner_is_confirmed_on_the_other_half(monkeypatch):
     assert not found.improves
     assert found.why == "Posterize(0.2) p=1 was best, but not on fresh data"
     assert [ranking for *_, ranking in script.asked].count(False) == 4
+
+
+def test_where_the_best_is_not_confirmed_the_next_is_tried(monkeypatch):
+    """Each candidate once, at the probability that was best for it; as many as `tries` allows."""
+
+    def loss(name, p, share):
+        ranking = script.asked[-1][-1]
+        return LEVEL[name] + 0.01 * (p == 1.0) if ranking or name != "Posterize" else 1.5
+
+    script = scripted(monkeypatch, loss, kept=(1, 3), spread=2, repeats=1, tries=2)
+    found = script.build(1)
+    assert (found.transform, found.p, found.improves) == (INVERT, 0.5, True)
+    assert script.rounds()[changed().rungs[1], False] == [("Posterize", 0.5), ("Invert", 0.5)]
+    script = scripted(monkeypatch, loss, kept=(1, 3), spread=2, repeats=1, tries=1)
+    assert not script.build(1).improves
 
 
 @pytest.mark.parametrize(("sure", "improves"), [(0.5, True), (20.0, False)])
