@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import ImageOps
+from PIL import Image, ImageOps
 from torch_geometric.data import Batch, Data
 
 import augtree as at
@@ -31,6 +31,18 @@ def my_function(sample, magnitude=1.0):
     return sample.flip(2) if isinstance(sample, torch.Tensor) else ImageOps.mirror(sample)
 
 
+def my_model():
+    """A user's model."""
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 8 * 8, 2))
+
+
+def make_folder(place):
+    """A user's pictures, a subfolder a class."""
+    for i in range(40):
+        (place / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        Image.effect_noise((8, 8), 60).convert("RGB").save(place / "ab"[i % 2] / f"{i}.png")
+
+
 def surroundings():
     """What the snippets take for granted."""
     pictures = torch.randint(0, 256, (6, 3, 8, 8), dtype=torch.uint8)
@@ -52,6 +64,8 @@ def surroundings():
         "indices": torch.tensor([7, 3, 5]),
         "batch": Batch.from_data_list([Data(x=torch.ones(4, 1), edge_index=edge_index)] * 3),
         "my_function": my_function,
+        "my_model": my_model,
+        "data": at.data.load("my_pictures"),
         "f": my_function,
         "sample": pictures[0],
         "device": "cpu",
@@ -71,6 +85,9 @@ def test_every_snippet_runs(path, tmp_path, monkeypatch):
     Path("runs/demo").mkdir(parents=True)
     demo.by_hand().save("runs/demo/tree.json")
     demo.by_hand().save("tree.json")
+    make_folder(Path("my_pictures"))
+    monkeypatch.setattr(at.tasks.Classification, "total_steps", lambda self, samples: 2)
+    monkeypatch.setattr(at.tasks.Classification, "model_for", lambda self, data: my_model)
     names = surroundings()
     for block in re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL):
         exec(compile(block, path.name, "exec"), names)

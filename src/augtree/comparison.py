@@ -387,16 +387,17 @@ def resume(
     data: Dataset | None = None,
     task: Classification | None = None,
     transforms: Iterable[Transform | type[Transform]] = (),
+    budget: str | float | None = None,
     watch: Watch = lambda *_, **__: None,
 ) -> TreeResult | Comparison:
     """Go on with a search or a comparison that was stopped; the result is the one that it would have given.
 
     A run on arrays needs its `data` again, a run with a model of your own its `task`, policies with transforms of
-    your own these `transforms`.
+    your own these `transforms`. A search that ended early goes on with a larger `budget`.
     """
     spec = read_spec(Path(folder))
     if spec.get("kind") == "search":
-        return resume_search(folder, data=data, task=task, transforms=transforms, watch=watch)
+        return resume_search(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
     if spec.get("kind") != "compare":
         raise RunError(f"{folder} must be the run of a search or a comparison, got {spec.get('kind')!r}")
     data = data or data_again(spec["data"], Path(folder))

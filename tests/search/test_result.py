@@ -169,7 +169,7 @@ def test_the_largest_stands_first():
 
 
 def test_an_empty_tree_has_none():
-    assert importances(growth := growth_of((1, Identity(), False)), run_with({}, growth), 0) == {}
+    assert importances(growth_of((1, Identity(), False)), run_with({}, ONE), 0) == {}
 
 
 def test_the_spread_is_the_standard_error():

@@ -97,6 +97,7 @@ def tell_tree(result: Any, data: str = "DATA") -> None:
 def resume(
     run: Annotated[Path, typer.Argument(help="The folder of a search or a comparison that was stopped.")],
     threads: Annotated[int, typer.Option(min=1, help="CPU threads, as when it began.")] = 1,
+    budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped; the result is the one that it would have given."""
@@ -107,7 +108,7 @@ def resume(
 
     torch.set_num_threads(threads)
     with stoppable(run), Progress() as watch:
-        result = go_on(run, watch=watch)
+        result = go_on(run, budget=budget, watch=watch)
     if isinstance(result, Comparison):
         tell_comparison(result, run, as_json)
     else:
