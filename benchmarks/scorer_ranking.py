@@ -60,7 +60,7 @@ def truth(trainer: Trainer, options: argparse.Namespace) -> None:
 
 
 def short(trainer: Trainer, options: argparse.Namespace) -> None:
-    rows, rate = halves(trainer.data.indices("val"), 0)[0], trainer.task.rate
+    rows, rate = halves(trainer.data.indices("val"), 0, trainer.data.labels.numpy())[0], trainer.task.rate
     state, age = trainer.fresh(0), 0.0
     warm = trainer.task.rates(trainer.total_steps)
     warm = warm[: warm.index(max(warm))]

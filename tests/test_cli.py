@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import augtree as at
 from augtree import demo
 from augtree.cli import app
-from augtree.errors import DataError, RunError
+from augtree.errors import DataError, OtherRunError, RunError
 from augtree.report import sheet as sheet_module
 from augtree.report.sheet import lines, read_picture
 from augtree.transforms import Chain, Invert, Normalize
@@ -218,7 +218,7 @@ def test_demo(tmp_path, monkeypatch):
     assert done.exit_code == 0
     assert "| trivialaugment |" in done.stdout
     files = json.loads(done.stdout.splitlines()[-1])["files"]
-    assert at.load(files["tree.json"]) == at.load(tmp_path / "demo" / "search" / "tree.json")
+    assert at.load(files["tree.json"]) == at.load(tmp_path / "demo" / "search-0" / "tree.json")
     with Image.open(files["sheet.png"]) as sheet:
         assert sheet.width > 800
     assert (tmp_path / "demo" / "tree.svg").read_text().startswith("<svg")
@@ -226,21 +226,23 @@ def test_demo(tmp_path, monkeypatch):
     assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
 
 
-def test_a_demo_of_another_version_makes_way(tmp_path):
+def test_a_demo_of_another_version_makes_way_and_nothing_else_does(tmp_path):
     folder = tmp_path / "search"
     folder.mkdir()
-    (folder / "spec.json").write_text("{}")
 
-    def work(place):
-        if place.exists():
-            raise RunError("another")
-        return "done"
+    def work(kind):
+        def attempt(place):
+            if place.exists():
+                raise kind("no")
+            return "done"
 
-    assert demo.fresh(folder, work) == "done"
-    (folder / "kept").mkdir(parents=True)
+        return attempt
+
     with pytest.raises(RunError):
-        demo.fresh(folder, work)
-    assert (folder / "kept").exists()
+        demo.fresh(folder, work(RunError))
+    assert folder.exists()
+    assert demo.fresh(folder, work(OtherRunError)) == "done"
+    assert not folder.exists()
 
 
 def test_help_names_the_commands():

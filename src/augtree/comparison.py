@@ -200,9 +200,12 @@ def compare(
         "train_on": train_on,
     }
     trainer = task.prepare(data)
+    spec |= {"begins": trainer.identity(chosen[0])}
     with Run.begin(out, spec) as run:
         run.meter.read = lambda: (trainer.passes.forward, trainer.passes.backward)
         notes = list(surroundings(run, trainer))
+        if judged_on == "val":
+            notes.append("There is no test data: validation data that a search has seen favours what it found.")
         watch("plan", trainings=len(found) * len(chosen), notes=notes)
         rows = []
         for seed in chosen:

@@ -8,7 +8,7 @@ from typing import Any
 
 from augtree.comparison import Comparison, compare
 from augtree.data import Dataset, load
-from augtree.errors import ArgumentError, RunError
+from augtree.errors import ArgumentError, OtherRunError
 from augtree.files import write_atomically
 from augtree.policies import Tree
 from augtree.report import sheet
@@ -51,10 +51,13 @@ def run(out: Path, seed: int, watch: Watch) -> tuple[TreeResult, Comparison]:
         raise ArgumentError("--out", f"must be a folder that can be made ({error.strerror})", str(out)) from error
     digits = data()
     found = fresh(
-        out / "search", lambda folder: search_tree(digits, task(), depth=2, seed=seed, out=folder, watch=watch)
+        out / f"search-{seed}",
+        lambda folder: search_tree(digits, task(), depth=2, seed=seed, out=folder, watch=watch),
     )
     policies = {"none": None, "randaugment": "randaugment", "trivialaugment": "trivialaugment", "tree": found.tree}
-    table = fresh(out / "compare", lambda folder: compare(digits, task(), policies, seeds=5, out=folder, watch=watch))
+    table = fresh(
+        out / f"compare-{seed}", lambda folder: compare(digits, task(), policies, seeds=5, out=folder, watch=watch)
+    )
     write_pictures(out, found.tree, digits, seed)
     return found, table
 
@@ -63,9 +66,7 @@ def fresh(folder: Path, work: Any) -> Any:
     """A run in its folder; one that an older version left there makes way."""
     try:
         return work(folder)
-    except RunError:
-        if not (folder / "spec.json").exists():
-            raise
+    except OtherRunError:
         shutil.rmtree(folder)
         return work(folder)
 

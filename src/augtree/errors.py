@@ -7,7 +7,8 @@ AugtreeError
 ├── PolicyFileError    a policy file is broken; `pointer` is the place as a JSON pointer
 ├── DataError          a data set's files are missing or broken
 ├── TaskError          a model or a task that does not go with its data
-├── RunError           a run's folder is in use, broken, or of another run
+├── RunError           a run's folder is in use or broken
+│   └── OtherRunError  a folder holds another run than the one that is asked for
 ├── CheckError         a contract check failed; `failures` lists every one
 └── MissingExtraError  an optional package is not installed
 """
@@ -85,6 +86,10 @@ class TaskError(AugtreeError, RuntimeError):
 
 class RunError(AugtreeError, RuntimeError):
     """A run's folder is in use, broken, or belongs to another run."""
+
+
+class OtherRunError(RunError):
+    """A folder holds another run than the one that is asked for."""
 
 
 class CheckError(AugtreeError, AssertionError):

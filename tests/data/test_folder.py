@@ -288,3 +288,18 @@ def test_damaged_zip_files_are_refused_or_read_as_they_were(tmp_path):
         except DataError:
             refused += 1
     assert refused > 20
+
+
+def test_folders_are_all_classes_or_all_splits(tmp_path):
+    for top in ("Training", "Testing"):
+        for name in ("cat", "dog"):
+            (tmp_path / "a" / top / name).mkdir(parents=True)
+            for i in range(4):
+                Image.new("L", (4, 4), i).save(tmp_path / "a" / top / name / f"{i}.png")
+    data = read_folder(tmp_path / "a")
+    assert data.classes == ("cat", "dog")
+    assert data.counts["test"] == 8
+    (tmp_path / "a" / "extra").mkdir()
+    Image.new("L", (4, 4)).save(tmp_path / "a" / "extra" / "x.png")
+    with pytest.raises(DataError, match="all be classes or all be splits, got Testing, Training beside extra"):
+        read_folder(tmp_path / "a")

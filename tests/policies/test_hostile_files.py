@@ -63,10 +63,10 @@ def changed(document, pointer, value):
 
 
 def refused(path, pointer=None, saying=None):
-    begin = time.perf_counter()
+    begin = time.process_time()  # of this process: others may keep the machine busy
     with pytest.raises(PolicyFileError, match=saying) as caught:
         at.load(path)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     error = caught.value
     assert error.path == path
     if pointer is not None:
@@ -270,9 +270,9 @@ def test_trees_in_trees_are_read_quickly(tmp_path):
     for _ in range(20):
         inner = '{"name": "Tree", "nodes": {"1": {"p": 1, "transform": %s}}}' % inner
     (tmp_path / "t.json").write_text('{"augtree": 1, "kind": "transform", "transform": %s}' % inner)
-    begin = time.perf_counter()
+    begin = time.process_time()  # of this process: others may keep the machine busy
     assert at.load(tmp_path / "t.json").domain == "image"
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_what_was_meant_is_guessed(tmp_path):

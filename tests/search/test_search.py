@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import json
 import random
 import shutil
@@ -13,14 +14,14 @@ import torch
 from toys import INVERT, SPACE, TASK, bars
 
 import augtree as at
-from augtree.errors import ArgumentError, DataError, PolicyFileError, RunError
+from augtree.errors import ArgumentError, DataError, OtherRunError, PolicyFileError, RunError
 from augtree.runs import faults
 from augtree.runs.store import Run
 from augtree.search import Anneal, Density, Retrain, resume, search_tree
 from augtree.search.scorers.base import halves
 from augtree.search.search import parsed_budget
 from augtree.tasks import Classification
-from augtree.tasks.trainer import seed_of
+from augtree.tasks.trainer import Trainer, seed_of
 from augtree.transforms import Cutout, DropNodes, Posterize
 
 DATA = bars(0, 0.5, wrong=0.2)
@@ -139,7 +140,7 @@ def test_the_tree_is_held_against_the_free_policies():
 def test_the_check_is_a_training_judged_at_the_best_temperature_on_what_chose_nothing():
     result = search(check=0.5, depth=1)
     trainer = TASK.prepare(DATA)
-    rows = halves(DATA.indices("val"), 0)[1]
+    rows = halves(DATA.indices("val"), 0, DATA.labels.numpy())[1]
     for name, policy in (("tree", result.tree), ("none", at.Tree())):
         state = trainer.fit(policy, seed_of(0, "free"), 20)
         losses = trainer.calibrated_losses(state, rows)
@@ -324,7 +325,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(whole, tmp_path, when):
 
     with pytest.raises(KeyboardInterrupt):
         search(tmp_path / "a", watch=interrupt)
-    assert not (tmp_path / "a" / "tree.json").exists()
+    assert (tmp_path / "a" / "tree.json").exists() is (when == "free")  # the tree is there before the check
     again(tmp_path / "a")
     assert files(tmp_path / "a") == files(whole / "anneal")
 
@@ -447,6 +448,19 @@ def test_data_that_changed_are_refused(tmp_path, cut):
         search(tmp_path / "a", data=other)
 
 
+def test_what_a_run_begins_with_is_part_of_it(tmp_path, cut, monkeypatch):
+    """A function has a name, not a content: the weights that it gives tell."""
+    stopped(tmp_path / "a", cut)
+    begin = Trainer.identity
+    monkeypatch.setattr(Trainer, "identity", lambda self, seed: {**begin(self, seed), "weights": "others"})
+    with pytest.raises(OtherRunError, match="differs in /begins/weights"):
+        search(tmp_path / "a")
+    monkeypatch.undo()
+    flipped = dataclasses.replace(DATA, preprocess=at.transforms.Flip())
+    with pytest.raises(OtherRunError, match="differs in /begins/preprocess"):
+        search(tmp_path / "a", data=flipped)
+
+
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
@@ -461,7 +475,7 @@ def test_data_that_changed_are_refused(tmp_path, cut):
 def test_another_search_does_not_fit_into_the_folder(tmp_path, cut, changes, place):
     stopped(tmp_path / "a", cut)
     before = (tmp_path / "a" / "spec.json").read_bytes()
-    with pytest.raises(RunError, match=f"holds another run .it differs in {place}"):
+    with pytest.raises(RunError, match=f"holds another run .it differs in .*{place}"):
         search(tmp_path / "a", **changes)
     assert (tmp_path / "a" / "spec.json").read_bytes() == before
 

@@ -27,12 +27,12 @@ def demo(
 
     torch.set_num_threads(1)
     say(f"Handwritten digits, {story.LABELS} labels to train on. The search:")
-    with stoppable(out, "augtree demo"), Progress() as watch:
+    with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Progress() as watch:
         found, table = story.run(out, seed, watch)
     tell_tree(found, data="digits")
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
     say(f"\nPictures and what becomes of them: {out}/sheet.png. The tree: {out}/tree.svg and {out}/tree.json")
-    files = {name: str(out / name) for name in ("tree.json", "tree.svg", "sheet.png", "search", "compare")}
+    files = {name: str(out / name) for name in ("tree.json", "tree.svg", "sheet.png")}
     finish({"tree": str(found.tree), "verdict": table.verdict(), "files": files}, as_json)
 
 

@@ -82,7 +82,7 @@ def tell_tree(result: Any, data: str = "DATA") -> None:
         for name, importance in result.importances.items():
             say(f"  {name}: {importance}")
     if result.free:
-        say("\nHeld against the free policies (validation samples that chose nothing):")
+        say("\nHeld against the free policies (on the validation half that confirmed the nodes):")
         for name, policy in result.free.items():
             say(f"  {name}: loss {policy.loss:.4f} ± {policy.loss_se:.4f}, metric {policy.metric:.4f}")
     say(f"\n{result.verdict()}")
@@ -96,7 +96,7 @@ def tell_tree(result: Any, data: str = "DATA") -> None:
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="The folder of a search or a comparison that was stopped.")],
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads, as when it began.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads [default: as when it began].")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -106,7 +106,7 @@ def resume(
     from augtree.comparison import Comparison
     from augtree.comparison import resume as go_on
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(threads or threads_of(run))
     with stoppable(run), Progress() as watch:
         result = go_on(run, budget=budget, watch=watch)
     if isinstance(result, Comparison):
@@ -114,6 +114,14 @@ def resume(
     else:
         tell_tree(result)
         finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
+
+
+def threads_of(folder: Path) -> int:
+    """The threads with which a run began."""
+    from augtree.runs.store import Run
+
+    with Run.open(folder, write=False) as run:
+        return int(run.fact("surroundings", {}).get("threads", 1))
 
 
 @app.command()

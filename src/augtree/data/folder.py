@@ -254,7 +254,13 @@ def by_folders(files: Files) -> Table:
     """The table of a folder whose subfolders are the classes, perhaps below train, val and test."""
     pictures = sorted(name for name in files.names if Path(name).suffix.lower() in SUFFIXES)
     tops = {name.partition("/")[0] for name in pictures if "/" in name}
-    splits = bool(tops) and all(split_number(top) is not None for top in tops)
+    named = sorted(top for top in tops if split_number(top) is not None)
+    splits = bool(tops) and len(named) == len(tops)
+    if named and not splits:
+        others = ", ".join(sorted(tops - {*named}))
+        raise DataError(
+            f"{files.place}: its folders must all be classes or all be splits, got {', '.join(named)} beside {others}"
+        )
     depth = 2 if splits else 1
     used = [name for name in pictures if name.count("/") >= depth]
     if not used:

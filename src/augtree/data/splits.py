@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Split = NDArray[np.int8]
 
 SPLITS = ("train", "val", "test")
-SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2}
+SPLIT_NAMES = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2}
 """What a split may be called in files and arguments, in any case of letters."""
 
 

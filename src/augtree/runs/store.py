@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from augtree.errors import ArgumentError, RunError, need
+from augtree.errors import ArgumentError, OtherRunError, RunError, need
 from augtree.files import write_atomically
 from augtree.runs import faults
 
@@ -80,7 +80,7 @@ class Run:
                 different = differences(read_spec(place), json.loads(text))
                 if different:
                     where = ", ".join(different)
-                    raise RunError(f"{place} holds another run (it differs in {where}): choose another --out")
+                    raise OtherRunError(f"{place} holds another run (it differs in {where}): choose another --out")
             else:
                 write_atomically(place / "spec.json", text.encode())
                 faults.point("run.created")

@@ -59,7 +59,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class FreePolicy:
-    """How a policy does in a training from the start, on validation data that chose nothing."""
+    """How a policy does in a training from the start, on the validation half that confirmed the nodes."""
 
     loss: float
     loss_se: float

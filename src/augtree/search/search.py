@@ -87,16 +87,19 @@ def search_tree(
     }
     most_passes, most_seconds = parsed_budget(budget)
     trainer = task.prepare(data)
+    spec |= {"begins": trainer.identity(seed)}
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
         bench = Bench(trainer, list(space), probabilities, seed, run, told=watch, most_seconds=most_seconds)
-        bench.most_passes = most_passes * passes_of_one(trainer)
+        check = min(check, most_passes / (2 * (1 + len(FREE[data.domain]))))  # at most half of the budget
+        bench.most_passes = (most_passes - check * (1 + len(FREE[data.domain]))) * passes_of_one(trainer)
         return searched(bench, options, depth, check, method, watch)
 
 
 def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, method: str, watch: Watch) -> TreeResult:
     """The search itself, at a bench."""
     run, trainer = bench.run, bench.trainer
+    run.tell("status", "begun")
     notes = list(surroundings(run, trainer))
     most = options.scorings(depth, bench.candidates, len(bench.probabilities))
     if method == "exhaustive":
@@ -118,6 +121,7 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     notes += [f"Node {node} is empty: {found.why}." for node, found in growth.built if found.why]
     failed = {unit.value["candidate"]: unit.value["failed"] for unit in run.units("node/") if "failed" in unit.value}
     notes += [f"{name} failed and was never chosen: {reason}" for name, reason in failed.items()]
+    run.write("tree.json", to_json(growth.tree).encode())  # before the check, which takes a while
     result = TreeResult(
         tree=growth.tree,
         importances=importances(growth, run, bench.seed),
@@ -131,7 +135,6 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     run.write("history.csv", result.history_csv().encode())
     run.write("tree.svg", result.tree.to_svg().encode())
     run.write("result.json", result.to_json().encode())
-    run.write("tree.json", to_json(result.tree).encode())
     run.tell("status", "done")
     return result
 
@@ -152,7 +155,7 @@ def exhaustively(scorer: Branches) -> Growth:
 
 
 def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: list[str]) -> dict[str, FreePolicy]:
-    """The tree and the free policies, each by a training from the start, on the half that chose nothing."""
+    """The tree and the free policies, each by a training from the start, on the half that confirmed the nodes."""
     trainer, rows = bench.trainer, bench.confirm_rows
     policies: dict[str, Policy] = {"tree": tree} | {
         name: NAMED[name](trainer.data.fill) for name in FREE[trainer.data.domain]
@@ -173,7 +176,7 @@ def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: li
                 return {"failed": "its losses are not finite"}, None
             return {"loss": mean(values), "metric": metric}, values
 
-        unit = bench.run.unit(f"free/{name}/{tree!r}" if name == "tree" else f"free/{name}", work)
+        unit = bench.run.unit(f"free/{steps}/{name}/{tree!r}" if name == "tree" else f"free/{steps}/{name}", work)
         if unit.losses is None:
             notes.append(f"{name} could not be held against the tree: {unit.value['failed']}")
             if name == "tree":

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,8 @@ CHUNK_BYTES = 1 << 25
 """So many bytes of pictures are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
 JUDGED_AT_ONCE = {"cpu": 256, "cuda": 2048}
 CPU = torch.device("cpu")
+COUNTED_AT_ONCE = 1024
+FEW_NUMBERS = 1 << 20
 LARGE_PICTURE = 3 * 64 * 64
 
 
@@ -92,7 +95,7 @@ class Trainer:
     def _make_model(self) -> None:
         if isinstance(self.data.samples, Tensor):
             self.samples = self.data.samples.to(self.device)
-            self.scale, self.shift = normalisation(self.data.samples[torch.from_numpy(self.rows)])
+            self.scale, self.shift = normalisation(self.data.samples, self.rows)
             self.scale, self.shift = self.scale.to(self.device), self.shift.to(self.device)
         self.model = self._made(0).to(self.device)
         if self.device.type == "cuda" and self.pictures:
@@ -115,8 +118,21 @@ class Trainer:
             _, channels, height, width = self.data.samples.shape
             return models.Inputs("image", channels, min(height, width), outputs)
         first = self.data.samples[0]
-        features = first.x.shape[1] if getattr(first, "x", None) is not None else 0
+        features = 0
+        if getattr(first, "x", None) is not None:
+            if first.x.ndim != 2:
+                raise TaskError(f"node features x must be [nodes, features], got shape {list(first.x.shape)}")
+            features = first.x.shape[1]
         return models.Inputs("graph", features, 0, outputs)
+
+    def identity(self, seed: int) -> dict[str, str]:
+        """What a result rests on beside data and task: the weights it begins with, and the preprocessing."""
+        state = hashlib.sha256()
+        for name, tensor in sorted(self.fresh(seed).tensors.items()):
+            state.update(
+                name.encode() + tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+            )
+        return {"weights": state.hexdigest(), "preprocess": str(self.preprocess)}
 
     # ---- states
 
@@ -334,10 +350,12 @@ class Trainer:
 
     def calibrated_losses(self, state: State, rows: Rows) -> NDArray[np.float64]:
         """The loss of each of some samples at the temperature that is best for them."""
-        logits = self.logits(state, rows).double().cpu()
+        logits = self.logits(state, rows).cpu()
+        if logits.numel() <= FEW_NUMBERS:
+            logits = logits.double()
         labels = self.data.labels[torch.from_numpy(rows)]
         best = temperature(lambda t: self.losses_of(logits / t, labels))
-        return self.losses_of(logits / best, labels).numpy()
+        return self.losses_of(logits / best, labels).double().numpy()
 
     def measures(self, state: State, rows: Rows) -> dict[str, float]:
         """Every metric that these samples allow."""
@@ -415,18 +433,28 @@ def stream(rows: Rows, start: int, count: int, seed: int) -> tuple[Rows, Rows]:
     size = len(rows)
     which, where = [], []
     for epoch in range(start // size, (start + count - 1) // size + 1):
-        order = rows[np.argsort(Key.of(seed, rows, role="order", step=epoch).uniform(), kind="stable")]
+        order = shuffled(rows.tobytes(), seed, epoch)
         low, high = max(start - epoch * size, 0), min(start + count - epoch * size, size)
         which.append(order[low:high])
         where.append(order[low:high] + (epoch << 32))
     return np.concatenate(which), np.concatenate(where)
 
 
-def normalisation(pictures: Tensor) -> tuple[Tensor, Tensor]:
-    """Scale and shift that give bytes mean 0 and deviation 1 in each channel."""
-    histogram = torch.stack(
-        [torch.bincount(pictures[:, c].reshape(-1), minlength=256) for c in range(pictures.shape[1])]
-    )
+@lru_cache(maxsize=4)
+def shuffled(rows: bytes, seed: int, epoch: int) -> Rows:
+    """Samples in the order of an epoch; kept, since large pictures come a batch at a time."""
+    given = np.frombuffer(rows, np.int64)
+    return given[np.argsort(Key.of(seed, given, role="order", step=epoch).uniform(), kind="stable")]
+
+
+def normalisation(pictures: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+    """Scale and shift that give the bytes of some pictures mean 0 and deviation 1 in each channel."""
+    channels = pictures.shape[1]
+    histogram = torch.zeros(channels, 256, dtype=torch.int64)
+    for start in range(0, len(rows), COUNTED_AT_ONCE):
+        some = pictures[torch.from_numpy(rows[start : start + COUNTED_AT_ONCE])]
+        for c in range(channels):
+            histogram[c] += torch.bincount(some[:, c].reshape(-1), minlength=256)
     share = histogram.double() / histogram.sum(1, keepdim=True)
     values = torch.arange(256, dtype=torch.float64)
     mean = share @ values

@@ -94,6 +94,15 @@ def test_best_is_by_loss_the_earlier_first_and_never_failed():
     assert best(scores[-1:], 1) == []
 
 
+def test_every_class_is_in_both_halves():
+    labels = np.array([0] * 30 + [1] * 4 + [2] * 3 + [3])
+    one, two = halves(np.arange(38), 5, labels)
+    assert np.abs(np.bincount(labels[one], minlength=4) - np.bincount(labels[two], minlength=4)).max() <= 1
+    assert sorted([*one, *two]) == list(range(38))
+    several = np.eye(4, dtype=np.uint8)[labels]  # several labels a sample: just halves
+    assert [len(half) for half in halves(np.arange(38), 5, several)] == [19, 19]
+
+
 # ---- the verdict
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from augtree.data.splits import strata
 from augtree.errors import number
 from augtree.keys import Key
 from augtree.policies import Tree
@@ -59,8 +61,8 @@ class Bench:
     """Progress: told(what, **about)."""
 
     def __post_init__(self) -> None:
-        self.candidates = distinct(self.space)
-        self.rank_rows, self.confirm_rows = halves(self.trainer.data.indices("val"), self.seed)
+        self.candidates, data = distinct(self.space), self.trainer.data
+        self.rank_rows, self.confirm_rows = halves(data.indices("val"), self.seed, data.labels.numpy())
         self.run.meter.read = lambda: (self.trainer.passes.forward, self.trainer.passes.backward)
 
     def check_budget(self) -> None:
@@ -139,8 +141,8 @@ class Bench:
         def done() -> tuple[dict[str, Any], Losses | None]:
             try:
                 values = work()
-            except (KeyboardInterrupt, BudgetSpentError):
-                raise
+            except (BudgetSpentError, MemoryError, torch.OutOfMemoryError, OSError):
+                raise  # nothing that the candidate has to answer for
             except Exception as error:
                 return {**told, "failed": f"{type(error).__name__}: {error}"[:LONGEST_REASON]}, None
             if not np.isfinite(values).all():
@@ -165,7 +167,7 @@ class Bench:
 class ScorerOptions:
     """The options of a scorer; `at` makes it ready for work."""
 
-    sure: float = 1.0
+    sure: float = 1.64
     """A winner is kept if its gain on fresh data is more than so many standard errors."""
 
     def __post_init__(self) -> None:
@@ -214,10 +216,12 @@ def distinct(space: Sequence[Transform]) -> list[Transform]:
     return out
 
 
-def halves(rows: Rows, seed: int) -> tuple[Rows, Rows]:
-    """Two halves of the validation samples: one to choose by, one to confirm by."""
-    order = rows[np.argsort(Key.of(seed, rows, role="halves").uniform(), kind="stable")]
-    return np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+def halves(rows: Rows, seed: int, labels: NDArray[Any] | None = None) -> tuple[Rows, Rows]:
+    """Two halves of the validation samples, one to choose by, one to confirm by, with the classes in both."""
+    drawn = Key.of(seed, rows, role="halves").uniform()
+    classes = np.zeros(len(rows), np.int64) if labels is None else strata(labels[rows])
+    order = rows[np.lexsort((drawn, classes))]
+    return np.sort(order[1::2]), np.sort(order[::2])
 
 
 def mean(values: Losses) -> float:
