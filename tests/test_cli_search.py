@@ -27,6 +27,10 @@ def last(done):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def last_of(folder):
+    return json.loads((folder / "comparison.json").read_text())
+
+
 @pytest.fixture
 def folder(tmp_path):
     """What a newcomer has: pictures of several sizes, and a table."""
@@ -69,6 +73,12 @@ def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path
     done = invoke("train", folder, *QUICK, "--policy", out / "tree.json", "--out", tmp_path / "t", "--json")
     assert 0 <= last(done)["metrics"]["test"]["accuracy"] <= 1
     assert at.load(tmp_path / "t" / "policy.json") == tree
+
+    done = invoke("compare", out, "--seeds", 1, "--out", tmp_path / "d", "--json")
+    assert [row["policy"] for row in last(done)["rows"]] == ["none", "randaugment", "trivialaugment", "run/tree"]
+    assert last(done)["rows"][0]["test"] == last_of(tmp_path / "c")["rows"][0]["test"]
+    with pytest.raises(AugtreeError, match="--steps must be left out: data and task are those of"):
+        invoke("compare", out, "--steps", 5)
 
     listed = invoke("runs", tmp_path, "--json")
     assert {(run["kind"], run["status"]) for run in last(listed)["runs"]} == {("search", "done"), ("compare", "done")}

@@ -87,7 +87,7 @@ def test_seeds_are_paired_by_their_number():
             [0.4, 0.52],
             "The search did not help: mine is 0.0900 ± 0.0100 behind none, which is free.",
         ),
-        ("accuracy", [0.5], [0.5], "The search did not help: mine is 0.0000 behind none, which is free."),
+        ("accuracy", [0.5], [0.5], "The search did not help: mine does just as none, which is free."),
         ("error", [0.5, 0.4], [0.3, 0.19], "mine is 0.2050 ± 0.0050 ahead of none, the best free policy."),
         (
             "error",

@@ -110,7 +110,9 @@ class Comparison:
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         ahead, noise = sign * (lines[best].difference or 0.0), lines[best].difference_se
         figures = f"{abs(ahead):.4f}{plus_minus(noise)}"
-        if ahead <= 0:
+        if ahead == 0:
+            return f"The search did not help: {best} does just as {reference}, which is free."
+        if ahead < 0:
             return f"The search did not help: {best} is {figures} behind {reference}, which is free."
         chosen = "the best free policy" if lines[reference].val is not None else "which is free"
         doubt = ": not more than noise" if noise is None or ahead < 2 * noise else ""

@@ -87,9 +87,20 @@ def test_rates_rise_in_a_line_and_fall_as_a_cosine():
 
 
 @pytest.mark.parametrize(
-    ("side", "name"), [(8, "cnn"), (16, "cnn"), (17, "wrn-16-4"), (64, "wrn-16-4"), (65, "resnet18")]
+    ("side", "device", "name"),
+    [
+        (8, "cuda", "cnn"),
+        (16, "cuda", "cnn"),
+        (17, "cuda", "wrn-16-4"),
+        (64, "cuda", "wrn-16-4"),
+        (65, "cuda", "resnet18"),
+        (17, "cpu", "cnn"),
+        (64, "cpu", "cnn"),
+        (65, "cpu", "resnet18"),
+    ],
 )
-def test_the_model_goes_by_the_shorter_side(side, name):
+def test_the_model_goes_by_the_shorter_side_and_the_device(side, device, name, monkeypatch):
+    monkeypatch.setattr("augtree.tasks.classification.device_of", lambda _: torch.device(device))
     data = from_arrays(np.zeros((2, side, side + 60), np.uint8), [0, 1], split=["train", "val"])
     assert Classification().model_for(data) == name
     assert Classification(model=net).model_for(data) is net

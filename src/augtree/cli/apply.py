@@ -29,7 +29,7 @@ def demo(
     say(f"Handwritten digits, {story.LABELS} labels to train on. The search:")
     with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Progress() as watch:
         found, table = story.run(out, seed, watch)
-    tell_tree(found, data="digits")
+    tell_tree(found)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
     say(f"\nPictures and what becomes of them: {out}/sheet.png. The tree: {out}/tree.svg and {out}/tree.json")
     files = {name: str(out / name) for name in ("tree.json", "tree.svg", "sheet.png")}

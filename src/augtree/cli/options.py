@@ -18,7 +18,7 @@ Data = Annotated[
     str,
     typer.Argument(
         help="A folder of pictures with index.csv (path,label[,group][,split]) or with one subfolder a class, "
-        "a zip of one, or a name: digits, cifar10, NCI1 and other TU sets."
+        "a zip of one, or a name: digits, cifar10, NCI1 and other TU sets; or a run, for its data and task."
     ),
 ]
 DATA, TASK = "The data", "The task"
@@ -31,13 +31,13 @@ def option(group: str, text: str, *names: str, **more: Any) -> Any:
 
 def data_set(
     data: Data,
-    root: Annotated[Path | None, option(DATA, "Where named sets lie [default: $AUGTREE_DATA, or data].")] = None,
+    root: Annotated[Path | None, option(DATA, "Where named sets lie (default: $AUGTREE_DATA, or data).")] = None,
     size: Annotated[int | None, option(DATA, "The side of the square that pictures are cut to.")] = None,
     split_by: Annotated[
         str | None, option(DATA, "Make the split so that this column's values stay together.")
     ] = None,
     fill: Annotated[
-        int | None, option(DATA, "What geometry uncovers: 0 suits pictures on black [default: 128].", min=0, max=255)
+        int | None, option(DATA, "What geometry uncovers: 0 suits pictures on black (default: 128).", min=0, max=255)
     ] = None,
     train: Annotated[int | None, option(DATA, "Keep so many training samples.")] = None,
     val: Annotated[int | None, option(DATA, "Keep so many validation samples.")] = None,
@@ -115,18 +115,45 @@ def preprocessing(name: str) -> Any:
 
 def on_data_and_task(command: Callable[..., None]) -> Callable[..., None]:
     """A command that gets a data set and a task, and all the options that make them."""
-    makers = (data_set, task)
+    makers: tuple[Callable[..., Any], ...] = (data_set, task)
+    own = parameters_of(command)[2:]
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> None:
-        made = [maker(**{name: given.pop(name) for name in inspect.signature(maker).parameters}) for maker in makers]
+        parts = [{name: given.pop(name) for name in inspect.signature(maker).parameters} for maker in makers]
+        run = Path(parts[0]["data"])
+        is_run = (run / "spec.json").is_file()
+        if any(p.name == "run" for p in own):
+            given["run"] = run if is_run else None
+        made = of_run(run, parts) if is_run else [maker(**part) for maker, part in zip(makers, parts, strict=True)]
         command(*made, **given)
 
-    parameters = [p for maker in makers for p in parameters_of(maker)] + parameters_of(command)[2:]
+    parameters = [p for maker in makers for p in parameters_of(maker)] + [p for p in own if p.name != "run"]
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
     del wrapped.__wrapped__
     return wrapped
+
+
+def of_run(folder: Path, parts: list[dict[str, Any]]) -> list[Any]:
+    """The data and the task of a run; nothing else may be asked of them."""
+    import torch
+
+    from augtree.policies.codec import Reader
+    from augtree.runs.store import read_spec
+    from augtree.search.search import data_again, task_again
+
+    makers: tuple[Callable[..., Any], ...] = (data_set, task)
+    for maker, part in zip(makers, parts, strict=True):
+        for name, parameter in inspect.signature(maker).parameters.items():
+            if name not in ("data", "threads") and part[name] != parameter.default:
+                option_name = f"--{name.replace('_', '-')}"
+                raise ArgumentError(option_name, f"must be left out: data and task are those of {folder}", part[name])
+    torch.set_num_threads(parts[1]["threads"])
+    spec = read_spec(folder)
+    data = data_again(spec["data"], folder)
+    say(f"The data and the task of {folder}: {data}")
+    return [data, task_again(spec["task"], Reader(folder / "spec.json", ()))]
 
 
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -9,12 +9,15 @@ from typing import Any
 
 from augtree.cli.app import say
 
+SILENCE = 15
+"""Where there is no bar, a line after so many seconds."""
+
 
 class Progress:
     """A bar on a terminal, and a line for everything that is decided."""
 
     def __init__(self) -> None:
-        self.begin = time.perf_counter()
+        self.begin = self.told = time.perf_counter()
         self.done = self.total = 0
         self.bar: Any = None
         self.first = True
@@ -38,6 +41,7 @@ class Progress:
         for note in about.get("notes", ()):
             say(note)
         if scorings:
+            say(f"Model: {about['about']}.")
             say(f"At most {scorings:,} scorings: {about['candidates']} candidates, up to {about['nodes']} nodes.")
         if trainings:
             say(f"{trainings} trainings.")
@@ -61,6 +65,10 @@ class Progress:
         self.done += 1
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=self.done, description=text)
+        elif time.perf_counter() - self.told > SILENCE:
+            self.told = time.perf_counter()
+            left = (self.told - self.begin) / self.done * max(0, self.total - self.done)
+            say(f"{self.done} of at most {self.total} done, about {left:.0f} s left at most.")
 
     def on_scored(self, **about: Any) -> None:
         """A candidate has its score."""

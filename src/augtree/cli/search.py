@@ -16,7 +16,7 @@ from augtree.cli.options import on_data_and_task
 from augtree.cli.progress import Progress
 from augtree.errors import ArgumentError, RunError
 
-Out = Annotated[Path | None, typer.Option(help="The run's folder [default: a new one in runs/].")]
+Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new one in runs/).")]
 STOPPED = 130
 SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -65,7 +65,7 @@ def search(
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 
 
-def tell_tree(result: Any, data: str = "DATA") -> None:
+def tell_tree(result: Any) -> None:
     """Everything about a grown tree, and what to do next."""
     for note in result.notes:
         say(note)
@@ -84,19 +84,19 @@ def tell_tree(result: Any, data: str = "DATA") -> None:
     if result.free:
         say("\nHeld against the free policies (on the validation half that confirmed the nodes):")
         for name, policy in result.free.items():
-            say(f"  {name}: loss {policy.loss:.4f} ± {policy.loss_se:.4f}, metric {policy.metric:.4f}")
+            say(f"  {name}: loss {policy.loss:.4f} ± {policy.loss_se:.4f}, {result.metric} {policy.metric:.4f}")
     say(f"\n{result.verdict()}")
     say(f"Cost: {result.cost}.")
     if not result.deterministic:
         say("deterministic: false (the same search again may give another tree; --deterministic).")
     say(f"\nThe tree: {result.out}/tree.json (tree.svg is a picture; history.csv has every scored candidate).")
-    say(f"Whether it helps on the test data: augtree compare {data} none trivialaugment {result.out}/tree.json")
+    say(f"Whether it helps on the test data, with several trainings each: augtree compare {result.out}")
 
 
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="The folder of a search or a comparison that was stopped.")],
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads [default: as when it began].")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -146,7 +146,9 @@ def about_run(folder: Path) -> dict[str, Any]:
     try:
         with Run.open(folder, write=False) as run:
             forward, backward, seconds, units = run.cost()
-            status = {"done": "done", "begun": "not done"}.get(run.fact("status", "begun"), "?")
+            status = {"done": "done", "begun": "not done", "spent": "ended by its budget"}.get(
+                run.fact("status", "begun"), "?"
+            )
             name = run.spec["data"]["name"]
             costs = {"forward": forward, "backward": backward, "seconds": seconds, "units": units}
             return {"run": str(folder), "kind": run.spec["kind"], "data": name, "status": status, **costs}
@@ -161,18 +163,25 @@ def compare(
     task: Any,
     policies: Annotated[
         list[str] | None,
-        typer.Argument(help="Policy files and names [default: none, randaugment, trivialaugment]."),
+        typer.Argument(
+            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also its tree)."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 3,
     train_on: Annotated[str, typer.Option(help="train, or train+val.")] = "train",
     out: Out = None,
     as_json: Json = False,
+    run: Path | None = None,
 ) -> None:
     """Train with each policy, the same budget for each, and say which is best."""
     from augtree.comparison import compare as run_comparison
 
     folder = out or new_folder("compare")
     chosen = named(policies) if policies else None
+    if run is not None and (run / "tree.json").is_file():
+        from augtree.comparison import free_policies
+
+        chosen = {**(chosen or free_policies(data)), **named([str(run / "tree.json")])}
     with stoppable(folder), Progress() as watch:
         result = run_comparison(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
     tell_comparison(result, folder, as_json)

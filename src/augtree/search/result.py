@@ -82,6 +82,7 @@ class TreeResult:
     notes: Sequence[str]
     """What the user should know: nodes that stayed empty and why, candidates that failed, an early end."""
     deterministic: bool
+    metric: str = "accuracy"
     out: Path | None = None
 
     @property

@@ -34,6 +34,7 @@ H = tuple(round(0.1 * i, 1) for i in range(1, 11))
 FREE = {"image": ("none", "randaugment", "trivialaugment"), "graph": ("none",)}
 CHECK = 1.0
 """How long the trainings are that hold the tree against the free policies, as a share of a whole one."""
+MANY = 200
 FEWEST = 8
 """Validation samples that a search needs: half of them choose, half of them confirm."""
 Watch = Callable[..., None]
@@ -104,7 +105,11 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     most = options.scorings(depth, bench.candidates, len(bench.probabilities))
     if method == "exhaustive":
         most = exhaustive.count(len(bench.candidates)) + 1
-    watch("plan", scorings=most, nodes=2**depth - 1, candidates=len(bench.candidates), notes=[*notes])
+    notes += list(few_samples(bench))
+    model = trainer.task.model_for(trainer.data)
+    about = f"{model if isinstance(model, str) else 'your model'} on {trainer.device.type}"
+    about += f", a training is {trainer.total_steps} steps of {trainer.batch_size}"
+    watch("plan", scorings=most, nodes=2**depth - 1, candidates=len(bench.candidates), about=about, notes=[*notes])
     scorer = options.at(bench)
     if method == "exhaustive":
         growth = exhaustively(scorer)
@@ -129,14 +134,22 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
         free=against_free(bench, growth.tree, check, watch, notes) if check else {},
         cost=cost(run, passes_of_one(trainer)),
         notes=notes,
+        metric=trainer.task.metric,
         deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
         out=run.folder,
     )
     run.write("history.csv", result.history_csv().encode())
     run.write("tree.svg", result.tree.to_svg().encode())
     run.write("result.json", result.to_json().encode())
-    run.tell("status", "done")
+    run.tell("status", "spent" if growth.open else "done")
     return result
+
+
+def few_samples(bench: Bench) -> Iterable[str]:
+    """A word of caution where differences drown in noise."""
+    choosing, confirming = len(bench.rank_rows), len(bench.confirm_rows)
+    if choosing + confirming < MANY:
+        yield f"Only {choosing} validation samples to choose by and {confirming} to confirm by: expect noise."
 
 
 def exhaustively(scorer: Branches) -> Growth:

@@ -17,7 +17,7 @@ from augtree import models
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, nearest, number, whole_number
 from augtree.tasks.metrics import METRICS
-from augtree.tasks.trainer import Trainer
+from augtree.tasks.trainer import Trainer, device_of
 from augtree.transforms.base import Policy
 
 DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}
@@ -29,7 +29,8 @@ class Classification:
     """Train a classifier; what is not said has the default that stands here.
 
     `model` is a name (wrn-16-4, resnet18, cnn, gin, ...) or a function that makes a module; "auto" is cnn up to 16
-    px, wrn-16-4 up to 64 px, resnet18 above, and gin for graphs. `preprocess` comes before the policy: "default" is
+    px (on a CPU up to 64), wrn-16-4 up to 64 px, resnet18 above, and gin for graphs. `preprocess` comes before the
+    policy: "default" is
     the data set's own (flips and crops for CIFAR-10, nothing for digits and folders), None is nothing.
     """
 
@@ -109,7 +110,8 @@ class Classification:
         if data.domain == "graph":
             return "gin"
         side = min(data.samples.shape[-2:]) if isinstance(data.samples, torch.Tensor) else 0
-        return "cnn" if side <= 16 else "wrn-16-4" if side <= 64 else "resnet18"
+        small = 16 if device_of(self.device).type == "cuda" else 64  # a WideResNet on a CPU takes hours
+        return "cnn" if side <= small else "wrn-16-4" if side <= 64 else "resnet18"
 
     def prepare(self, data: Dataset) -> Trainer:
         """Everything that trainings and judgements on this data need."""

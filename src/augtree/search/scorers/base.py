@@ -167,7 +167,7 @@ class Bench:
 class ScorerOptions:
     """The options of a scorer; `at` makes it ready for work."""
 
-    sure: float = 1.64
+    sure: float = 1.0
     """A winner is kept if its gain on fresh data is more than so many standard errors."""
 
     def __post_init__(self) -> None:
