@@ -102,8 +102,7 @@ def test_on_the_toy_the_best_tree_inverts_some():
 def test_what_is_not_confirmed_is_not_kept():
     result = search_tree(bars(0, 0), TASK, [INVERT], scorer=OPTIONS, method="exhaustive", check=0)
     assert result.tree == Tree()
-    assert len(result.notes) == 1
-    assert "was best, but not on fresh data" in result.notes[0]
+    assert "was best, but not on fresh data" in result.notes[-1]
 
 
 def broken(picture):

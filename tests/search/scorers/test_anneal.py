@@ -528,8 +528,8 @@ def test_where_every_candidate_fails_the_user_is_told():
     space = [wrap(raises, name="Fog"), wrap(blank, name="Blank")]
     result = search_tree(bars(0, 0.5), TOUCHY, space, depth=3, scorer=OPTIONS, check=0)
     assert result.tree == Tree()
-    assert result.notes[0].startswith("Node 1 is empty: every candidate failed, the first with: TransformError: Fog")
-    assert len(result.notes) == 3
+    assert result.notes[1].startswith("Node 1 is empty: every candidate failed, the first with: TransformError: Fog")
+    assert len(result.notes) == 4  # the first is about the few samples
     assert result.cost.scorings == 3  # nothing more is tried
 
 
