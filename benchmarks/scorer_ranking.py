@@ -2,7 +2,7 @@
 
     python benchmarks/scorer_ranking.py truth set.npz --out DIR      # a whole training for each candidate
     python benchmarks/scorer_ranking.py short set.npz --out DIR      # branches of several ages and lengths; density
-    python benchmarks/scorer_ranking.py table DIR                    # Spearman, top-3 agreement, relative RSS
+    python benchmarks/scorer_ranking.py table DIR_OR_JSON            # Spearman, top-3 agreement, relative RSS
 
 The set is that of cifar_policies.py. Candidates are applied to 60 % of the samples: the root's p
 before the last round.
@@ -92,26 +92,32 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.argsort(np.argsort(values)).astype(float)
 
 
-def tables(folder: Path) -> None:
-    names = list(trees())
+def tables(place: Path) -> None:
+    """From a folder of runs, whose content is kept as one file, or from such a file."""
+    if place.is_dir():
+        raw = {path.stem: json.loads(path.read_text()) for path in sorted(place.glob("*.json"))}
+        about = json.loads((place / "machine.txt").read_text())
+    else:
+        raw = json.loads(place.read_text())["raw"]
     whole: dict[str, list[dict[str, float]]] = {}
-    for path in sorted(folder.glob("truth.*.json")):
-        whole.setdefault(path.name[6:].rsplit(".", 2)[0], []).append(json.loads(path.read_text()))
-    true = {what: np.array([np.mean([row[what] for row in whole[name]]) for name in names]) for what in STATISTICS}
+    for key in (key for key in raw if key.startswith("truth.")):
+        whole.setdefault(key.removeprefix("truth.").rsplit(".", 1)[0], []).append(raw[key])
+    names = list(whole)
+    statistics = [what for what in STATISTICS if what in whole[names[0]][0]]
+    true = {what: np.array([np.mean([row[what] for row in whole[name]]) for name in names]) for what in statistics}
     rows = []
-    for path in sorted([*folder.glob("short.*.json"), *folder.glob("density.json")]):
-        found = json.loads(path.read_text())
-        scores = {what: np.array([found[name][what] for name in names]) for what in found["none"]}
-        for what, values in scores.items():
-            if what != "accuracy":
-                rows.append({"scorer": path.stem, "statistic": what, **agreement(values, true, what, names)})
+    for key, found in raw.items():
+        if key.startswith("truth."):
+            continue
+        for what in (what for what in statistics if what in found["none"] and what != "accuracy"):
+            values = np.array([found[name][what] for name in names])
+            rows.append({"scorer": key, "statistic": what, **agreement(values, true, what, names)})
     body = [[str(cell) for cell in row.values()] for row in rows]
     print(table(["scorer", "statistic", "Spearman", "top 3 in common", "relative RSS", "its best"], body))
     order = np.argsort(-true["accuracy"])
     print("by whole trainings:", ", ".join(f"{names[i]} {true['accuracy'][i]:.3f}" for i in order))
-    raw = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    about = json.loads((folder / "machine.txt").read_text())
-    print(f"written to {write('scorer_ranking', {'machine': about, 'rows': rows, 'raw': raw})}")
+    if place.is_dir():
+        print(f"written to {write('scorer_ranking', {'machine': about, 'rows': rows, 'raw': raw})}")
 
 
 def agreement(values: Array, true: dict[str, Array], what: str, names: list[str]) -> dict[str, Any]:

@@ -405,9 +405,7 @@ def resume(
         return resume_search(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
     if spec.get("kind") != "compare":
         raise RunError(f"{folder} must be the run of a search or a comparison, got {spec.get('kind')!r}")
-    data = data or data_again(spec["data"], Path(folder))
-    if data.fingerprint != spec["data"]["fingerprint"]:
-        raise DataError(f"{folder}: the data must be what the run began with, but {data.name} has changed")
+    data = data_again(spec["data"], Path(folder), data)
     reader = Reader(Path(folder) / "spec.json", transforms)
     return compare(
         data,

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 
 from augtree.policies import Tree
 from augtree.search.scorers.anneal import Branches, Trunk
-from augtree.search.scorers.base import Entry, Score, best
+from augtree.search.scorers.base import Entry, Score
 from augtree.tasks.trainer import seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
@@ -46,5 +46,4 @@ def score_all(branches: Branches, trunk: Trunk) -> list[tuple[Tree, Score]]:
         score = bench.score(key, about, Entry(tree, 1.0), yard, work)
         if not score.failed:
             found.append((tree, score))
-    order = {id(score): place for place, score in enumerate(best([score for _, score in found], len(found)))}
-    return sorted(found, key=lambda pair: order[id(pair[1])])
+    return sorted(found, key=lambda pair: pair[1].loss)

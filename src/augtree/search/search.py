@@ -218,10 +218,7 @@ def resume(
     spec = read_spec(Path(folder))
     if spec["kind"] != "search":
         raise RunError(f"{folder} must be the run of a search, got {spec['kind']}")
-    if data is None:
-        data = data_again(spec["data"], Path(folder))
-    if data.fingerprint != spec["data"]["fingerprint"]:
-        raise DataError(f"{folder}: the data must be what the run began with, but {data.name} has changed")
+    data = data_again(spec["data"], Path(folder), data)
     reader = Reader(Path(folder) / "spec.json", transforms)
     task = task or task_again(spec["task"], reader)
     scorer: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec["scorer"].items()}
@@ -248,11 +245,14 @@ def told_budget(folder: Path) -> str | float | None:
         return budget
 
 
-def data_again(spec: dict[str, Any], folder: Path) -> Dataset:
-    """The data set that a run was made on."""
-    if spec["source"] is None:
+def data_again(spec: dict[str, Any], folder: Path, data: Dataset | None = None) -> Dataset:
+    """The data set that a run was made on: given again, or read again."""
+    if data is None and spec["source"] is None:
         raise RunError(f"{folder} was made on arrays: give them again, augtree.resume({str(folder)!r}, data=...)")
-    return data_sets.load(**spec["source"])
+    data = data_sets.load(**spec["source"]) if data is None else data
+    if data.fingerprint != spec["fingerprint"]:
+        raise DataError(f"{folder}: the data must be what the run began with, but {data.name} has changed")
+    return data
 
 
 def task_again(spec: dict[str, Any], reader: Reader) -> Classification:
