@@ -59,7 +59,8 @@ def task_of(options: argparse.Namespace) -> Classification:
 def scorer_of(options: argparse.Namespace) -> Any:
     if options.scorer.startswith("density"):
         return Density(rule=options.scorer.partition("-")[2] or "exact")
-    return Anneal(**json.loads(options.options))
+    given = json.loads(options.options)
+    return Anneal(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
 def search(options: argparse.Namespace) -> None:

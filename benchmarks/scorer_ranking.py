@@ -1,11 +1,11 @@
-"""How well a scorer ranks candidates: short branches and density against whole trainings, at the root.
+"""How well a scorer ranks candidates: short branches and density against whole trainings, at the root and below it.
 
     python benchmarks/scorer_ranking.py truth set.npz --out DIR      # a whole training for each candidate
     python benchmarks/scorer_ranking.py short set.npz --out DIR      # branches of several ages and lengths; density
     python benchmarks/scorer_ranking.py table DIR_OR_JSON            # Spearman, top-3 agreement, relative RSS
 
-The set is that of cifar_policies.py. Candidates are applied to 60 % of the samples: the root's p
-before the last round.
+The set is that of cifar_policies.py. At the root, candidates are applied to 60 % of the samples; with `--below` they
+stand under a RandAugment(m=14), p = 1, and are applied to half of the samples: as before the last round of a search.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from augtree.transforms import Transform
 from cifar_policies import read
 from measure import machine, table, write
 
-P = 0.6
+P_ROOT, P_BELOW = 0.6, 0.5
 STATISTICS = ("loss", "calibrated", "accuracy")
 Array = NDArray[np.float64]
 CANDIDATES: list[Transform] = [
@@ -39,8 +39,14 @@ CANDIDATES: list[Transform] = [
 ]  # fmt: skip
 
 
-def trees() -> dict[str, Tree]:
-    return {"none": Tree()} | {str(candidate): Tree().with_node(1, candidate, P) for candidate in CANDIDATES}
+def base(below: bool) -> Tree:
+    """The tree that a candidate is added to."""
+    return Tree().with_node(1, t.RandAugment(n=2, m=14), 1.0) if below else Tree()
+
+
+def trees(below: bool) -> dict[str, Tree]:
+    node, p = (2, P_BELOW) if below else (1, P_ROOT)
+    return {"none": base(below)} | {str(found): base(below).with_node(node, found, p) for found in CANDIDATES}
 
 
 def summary(trainer: Trainer, state: Any, rows: NDArray[np.int64]) -> dict[str, float]:
@@ -52,7 +58,7 @@ def summary(trainer: Trainer, state: Any, rows: NDArray[np.int64]) -> dict[str, 
 def truth(trainer: Trainer, options: argparse.Namespace) -> None:
     rows = trainer.data.indices("val")
     for seed in options.seeds:
-        for name, tree in trees().items():
+        for name, tree in trees(options.below).items():
             path = options.out / f"truth.{name}.{seed}.json"
             if not path.exists():
                 path.write_text(json.dumps(summary(trainer, trainer.fit(tree, seed), rows)))
@@ -67,23 +73,23 @@ def short(trainer: Trainer, options: argparse.Namespace) -> None:
     for wanted in options.ages:
         steps = round((wanted - age) * trainer.total_steps)
         rates = [*warm, *[rate] * (steps - len(warm))] if age == 0 else [rate] * steps
-        state, age = trainer.train(state, Tree(), rates, seed_of(0, "trunk")), wanted
+        state, age = trainer.train(state, base(options.below), rates, seed_of(0, "trunk")), wanted
         for length in options.lengths:
             path = options.out / f"short.{wanted}.{length}.json"
             if path.exists():
                 continue
             found = {}
-            for name, tree in trees().items():
+            for name, tree in trees(options.below).items():
                 down = [rate * (1 - i / length) for i in range(length)]
                 found[name] = summary(trainer, trainer.train(state, tree, down, seed_of(0, length)), rows)
             path.write_text(json.dumps(found))
             print(path.name, {name: round(row["loss"], 4) for name, row in found.items()}, flush=True)
     path = options.out / "density.json"
     if not path.exists():
-        model = trainer.fit(Tree(), 0)
+        model = trainer.fit(base(options.below), 0)
         path.write_text(
             json.dumps(
-                {n: {"loss": float(trainer.losses(model, rows, tree, 1).mean())} for n, tree in trees().items()}
+                {n: {"loss": float(trainer.losses(model, rows, tree, 1).mean())} for n, tree in trees(options.below).items()}
             )
         )
 
@@ -140,6 +146,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/ranking"))
     parser.add_argument("--ages", type=float, nargs="+", default=[0.4, 0.8])
     parser.add_argument("--lengths", type=int, nargs="+", default=[50, 200, 400])
+    parser.add_argument("--below", action="store_true", help="one level below the root")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--epochs", type=float, default=80)
     parser.add_argument("--model", default="wrn-16-4")
