@@ -136,3 +136,11 @@ def whole_number(field: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= given <= high:
         raise ArgumentError(field, f"must be a whole number from {low} to {high}", value)
     return int(given)
+
+
+def one_of(field: str, name: Any, known: Iterable[str]) -> str:
+    """`name` if it is known, or an ArgumentError."""
+    names = list(known)
+    if not isinstance(name, str) or name not in names:
+        raise ArgumentError(field, f"must be one of {', '.join(names)}{nearest(str(name), names)}", name)
+    return name

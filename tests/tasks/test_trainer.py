@@ -1,5 +1,6 @@
 import math
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -314,7 +315,8 @@ def test_draws_do_not_depend_on_the_batch_size(monkeypatch):
     for size, chunk in ((8, 1 << 25), (16, 1 << 25), (16, 1)):
         monkeypatch.setattr(trainer, "CHUNK_BYTES", chunk)
         ready = task(batch_size=size, preprocess=Flip()).prepare(DATA)
-        batches = list(ready._batches(TREE, ready.rows, 0, 64 // size, 3))
+        order = partial(stream, ready.rows, seed=3)
+        batches = list(ready._batches(TREE, order, size, 0, 64 // size, 3))
         assert [len(labels) for _, labels in batches] == [size] * (64 // size)
         found.append([torch.cat(parts) for parts in zip(*batches, strict=True)])
     for pictures, labels in found[1:]:

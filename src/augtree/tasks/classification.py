@@ -15,7 +15,7 @@ from torch import nn
 
 from augtree import models
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, nearest, number, whole_number
+from augtree.errors import ArgumentError, number, one_of, whole_number
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import Trainer, device_of
 from augtree.transforms.base import Policy
@@ -146,9 +146,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return str(value) if isinstance(value, PathLike) else value
-
-
-def one_of(what: str, name: str, known: Mapping[str, Any]) -> None:
-    """Raise for a name that is not known."""
-    if not isinstance(name, str) or name not in known:
-        raise ArgumentError(what, f"must be one of {', '.join(known)}{nearest(str(name), known)}", name)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from augtree.tasks.classification import Classification
 
 Rows = NDArray[np.int64]
+Order = Callable[[int, int], tuple[Rows, Rows]]
+"""From a place in an endless row of samples and a count: which they are, and what their draws depend on."""
 CHUNK_BYTES = 1 << 25
 """So many bytes of pictures are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
 JUDGED_AT_ONCE = {"cpu": 256, "cuda": 2048}
@@ -43,6 +45,8 @@ CPU = torch.device("cpu")
 COUNTED_AT_ONCE = 1024
 FEW_NUMBERS = 1 << 20
 LARGE_PICTURE = 3 * 64 * 64
+SHARE_OF_DEVICE = 0.5
+"""Pictures take at most this share of the free memory of a GPU."""
 
 
 def seed_of(*parts: object) -> int:
@@ -94,7 +98,7 @@ class Trainer:
 
     def _make_model(self) -> None:
         if isinstance(self.data.samples, Tensor):
-            self.samples = self.data.samples.to(self.device)
+            self.samples = where_it_fits(self.data.samples, self.device)
             self.scale, self.shift = normalisation(self.data.samples, self.rows)
             self.scale, self.shift = self.scale.to(self.device), self.shift.to(self.device)
         self.model = self._made(0).to(self.device)
@@ -198,9 +202,14 @@ class Trainer:
         seed: int,
         rows: Rows | None = None,
         tick: Any = None,
+        order: Order | None = None,
     ) -> State:
-        """Train on, a step for each rate; samples and draws depend on the seed and the number of the step."""
+        """Train on, a step for each rate; samples and draws depend on the seed and the number of the step.
+
+        All rows are shuffled anew in each epoch, unless they come in an `order` of one's own.
+        """
         rows = self.rows if rows is None else some(rows)
+        order = partial(stream, rows, seed=seed) if order is None else order
         if not len(rates):
             return state
         with self.deterministically(), seeded(seed_of(seed, "model", state.step), self.device):
@@ -208,7 +217,8 @@ class Trainer:
             self.model.train()
             scalars = self.optimizer.scalars(rates, state.step).to(self.device)
             done = 0
-            for inputs, labels in self._batches(policy, rows, state.step, len(rates), seed):
+            size = min(self.task.batch_size, len(rows))
+            for inputs, labels in self._batches(policy, order, size, state.step, len(rates), seed):
                 self._step(inputs, labels, scalars[done])
                 done += 1
                 self.passes.forward += len(labels)
@@ -223,14 +233,16 @@ class Trainer:
         steps = self.task.total_steps(len(rows)) if steps is None else steps
         return self.train(self.fresh(seed), policy, self.task.rates(steps), seed, rows)
 
-    def _batches(self, policy: Policy, rows: Rows, first: int, steps: int, seed: int) -> Iterator[tuple[Any, Tensor]]:
+    def _batches(
+        self, policy: Policy, order: Order, size: int, first: int, steps: int, seed: int
+    ) -> Iterator[tuple[Any, Tensor]]:
         """The batches of some steps, augmented; many at once where they are pictures."""
-        size, together = min(self.task.batch_size, len(rows)), 1
+        together = 1
         if self.pictures:
             together = max(1, CHUNK_BYTES // (self.samples[0].numel() * size))
         for start in range(first, first + steps, together):
             count = min(together, first + steps - start)
-            which, where = stream(rows, start * size, count * size, seed)
+            which, where = order(start * size, count * size)
             inputs = self.augmented(policy, which, where, seed)
             labels = self.labels[torch.from_numpy(which).to(self.device)]
             if not self.pictures:
@@ -255,7 +267,8 @@ class Trainer:
     def batch(self, which: Rows) -> Any:
         """Some samples, on the device."""
         if self.pictures:
-            return self.samples.index_select(0, torch.from_numpy(which).to(self.device))
+            rows = torch.from_numpy(which).to(self.samples.device)
+            return self.samples.index_select(0, rows).to(self.device)
         from torch_geometric.data import Batch
 
         return Batch.from_data_list([self.data.samples[i] for i in which]).to(self.device)
@@ -445,6 +458,13 @@ def shuffled(rows: bytes, seed: int, epoch: int) -> Rows:
     """Samples in the order of an epoch; kept, since large pictures come a batch at a time."""
     given = np.frombuffer(rows, np.int64)
     return given[np.argsort(Key.of(seed, given, role="order", step=epoch).uniform(), kind="stable")]
+
+
+def where_it_fits(pictures: Tensor, device: torch.device) -> Tensor:
+    """All pictures on the device, or on the CPU where they would fill too much of it: then batches are moved."""
+    if device.type == "cuda" and pictures.nbytes > SHARE_OF_DEVICE * torch.cuda.mem_get_info(device)[0]:
+        return pictures
+    return pictures.to(device)
 
 
 def normalisation(pictures: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,389 @@
+"""`search_forest` and `fit_forest`: Algorithm 2 as a whole, in a folder, resumable.
+
+out/groups/00-NAME/   the search of a group's tree, a run of its own
+out/fit/              the weighted training
+out/forest.json       the trees and their weights; beside it the model, tables and pictures
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from augtree.data import Dataset
+from augtree.data.groups import check_groups
+from augtree.errors import ArgumentError, RunError, need, whole_number
+from augtree.policies import Forest, Tree, load
+from augtree.policies.codec import Reader, to_json
+from augtree.runs.store import VERSION, Run, read_spec
+from augtree.search.result import TreeResult
+from augtree.search.scorers import SCORERS, ScorerOptions
+from augtree.search.search import (
+    CHECK,
+    H,
+    Watch,
+    data_again,
+    default_space,
+    passes_of_one,
+    scorer_options,
+    search_tree,
+    surroundings,
+    task_again,
+    told_budget,
+)
+from augtree.tasks import Classification
+from augtree.tasks.trainer import State, Trainer
+from augtree.transforms import Identity, Space, Transform
+from augtree.weighting.fit import WeightedTraining
+from augtree.weighting.legs import Legs
+from augtree.weighting.mirror import effective_size
+from augtree.weighting.options import Weighting
+from augtree.weighting.result import ForestResult, measured
+from augtree.weighting.similarity import average, between, disparity, features_by_group
+
+
+def silent(*_: Any, **__: Any) -> None:
+    """Tell nobody."""
+
+
+def search_forest(
+    data: Dataset,
+    task: Classification | None = None,
+    space: Space | Sequence[Transform] | None = None,
+    *,
+    depth: int = 3,
+    scorer: str | ScorerOptions = "anneal",
+    probabilities: Sequence[float] = H,
+    seed: int = 0,
+    out: str | Path | None = None,
+    budget: str | float | None = None,
+    check: float = CHECK,
+    workers: int = 1,
+    plain: bool = True,
+    watch: Watch = silent,
+    **weighting: Any,
+) -> ForestResult:
+    """One tree for each group of a data set, then one model on all of them with learned weights.
+
+    Each tree is what `search_tree` gives on that group's samples alone; `budget` and `check` are of each search.
+    `workers` searches run side by side, and the result is the same. `weighting` are options of
+    `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a model without any of this,
+    to hold the groups' results and features against.
+    """
+    task, options = task or Classification(), weighting_of(weighting)
+    space = default_space(data) if space is None else Space(list(space))
+    seed, workers = whole_number("seed", seed, 0, 2**63 - 1), whole_number("workers", workers, 1, 1024)
+    check_groups(data)
+    how = {
+        "depth": depth,
+        "scorer": scorer_options(scorer),
+        "probabilities": tuple(probabilities),
+        "seed": seed,
+        "budget": budget,
+        "check": check,
+    }
+    spec = {
+        "version": VERSION,
+        "kind": "forest",
+        "data": data_spec(data),
+        "task": task.spec(),
+        "space": [to_json(candidate) for candidate in space],
+        **{name: value for name, value in how.items() if name not in ("budget", "scorer")},
+        "probabilities": list(probabilities),
+        "scorer": scorer_options(scorer).spec(),
+        "weighting": options.spec(),
+        "plain": plain,
+    }
+    with Run.begin(out, spec) as run:
+        run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
+        run.tell("status", "begun")
+        for line in surroundings(run, task.prepare(data)):
+            watch("note", text=line)
+        trees = trees_of_groups(data, task, space, run, how, workers, watch)
+        folder = None if run.folder is None else run.folder / "fit"
+        found = {group: result.tree for group, result in trees.items()}
+        result = fit_forest(data, task, found, seed=seed, out=folder, plain=plain, watch=watch, **weighting)
+        searched = {
+            "search_equivalents": sum(found.cost.training_equivalents for found in trees.values()),
+            "search_seconds": sum(found.cost.seconds for found in trees.values()),
+        }
+        notes = [f"{group}: {note}" for group, found in trees.items() for note in found.notes]
+        result = replace(
+            result, trees=trees, cost={**searched, **result.cost}, notes=[*notes, *result.notes], out=run.folder
+        )
+        write_forest(run, result, data, task)
+        run.tell("status", "done")
+        return result
+
+
+def trees_of_groups(
+    data: Dataset, task: Classification, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
+) -> dict[str, TreeResult]:
+    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
+    places = {name: folder_of(run.folder, i, name) for i, name in enumerate(data.group_names)}
+    jobs = {name: (group_alone(data, name), task, list(space), {**how, "out": places[name]}) for name in places}
+    found: dict[str, TreeResult] = {}
+    if workers == 1 or len(jobs) == 1:
+        for number, (name, job) in enumerate(jobs.items(), 1):
+            watch("group", group=name, number=number, of=len(jobs), data=job[0])
+            found[name] = search_group(*job, watch)
+        return found
+    for name, job in jobs.items():
+        check_sendable(name, job)
+    context = get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(jobs)), context, begin_worker, (torch.get_num_threads(),)) as pool:
+        waiting = {pool.submit(search_group, *job): name for name, job in jobs.items()}
+        try:
+            for done in as_completed(waiting):
+                found[waiting[done]] = done.result()
+                watch("grown", group=waiting[done], result=done.result(), number=len(found), of=len(jobs))
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return {name: found[name] for name in jobs}
+
+
+def search_group(
+    data: Dataset, task: Classification, space: list[Transform], how: dict[str, Any], watch: Watch = silent
+) -> TreeResult:
+    """One group's tree."""
+    return search_tree(data, task, space, **how, watch=watch)
+
+
+def begin_worker(threads: int) -> None:
+    """A worker computes as its parent would."""
+    torch.set_num_threads(threads)
+
+
+def check_sendable(name: str, job: tuple[Any, ...]) -> None:
+    """Raise where a search cannot go to another process."""
+    try:
+        pickle.dumps(job[1:])
+    except Exception as error:
+        rule = f"must be 1 where the task or a transform cannot be sent to another process ({error})"
+        raise ArgumentError("workers", rule, f"more, for group {name}") from error
+
+
+def group_alone(data: Dataset, group: str) -> Dataset:
+    """The samples of one group, as a data set of its own."""
+    rows = data.indices(None, group)
+    part = data.take(rows)
+    return replace(part, name=f"{data.name}[{group}]", groups=np.zeros(len(part), np.int64), group_names=(group,))
+
+
+def folder_of(folder: Path | None, number: int, group: str) -> Path | None:
+    """Where a group's search is kept."""
+    return None if folder is None else folder / "groups" / f"{number:02d}-{re.sub(r'[^A-Za-z0-9._-]+', '_', group)}"
+
+
+def fit_forest(
+    data: Dataset,
+    task: Classification | None = None,
+    trees: Mapping[str, Tree | str | Path] | None = None,
+    *,
+    seed: int = 0,
+    out: str | Path | None = None,
+    plain: bool = True,
+    watch: Watch = silent,
+    **weighting: Any,
+) -> ForestResult:
+    """Learn one model and the weights of the groups, for trees that are there already.
+
+    `trees` has one for each group of the data: a tree, or its file; without any, all are empty. `weighting` are
+    options of `augtree.weighting.Weighting`.
+    """
+    task, options = task or Classification(), weighting_of(weighting)
+    seed = whole_number("seed", seed, 0, 2**63 - 1)
+    planted = checked_trees(data, trees)
+    check_groups(data, fewest_val=1 if options.outer == "val" and options.eta > 0 else 0)
+    even = 1 / len(planted)
+    forest = Forest({group: (tree, even) for group, tree in planted.items()})
+    spec = {
+        "version": VERSION,
+        "kind": "fit",
+        "data": data_spec(data),
+        "task": task.spec(),
+        "trees": {group: to_json(tree) for group, tree in planted.items()},
+        "weighting": options.spec(),
+        "seed": seed,
+        "plain": plain,
+    }
+    trainer = task.prepare(data)
+    spec |= {"begins": trainer.identity(seed)}
+    with Run.begin(out, spec) as run:
+        run.meter.read = lambda: (trainer.passes.forward, trainer.passes.backward)
+        notes = list(surroundings(run, trainer))
+        watch("plan", steps=trainer.total_steps, what="weighted training", notes=notes)
+        training = WeightedTraining(trainer, forest, options, seed)
+        at = Legs(training, run, watch).finished()
+        found = run.unit("measures", lambda: (measured(trainer, at.theta), None)).value
+        before: dict[str, Any] = {}
+        alike: dict[str, Any] = {}
+        if plain:
+            watch("plain")
+            before, alike = held_against_plain(trainer, run, at.theta, seed)
+        skipped = [row["skipped"] for row in at.history if row["skipped"]]
+        if skipped:
+            notes.append(f"{len(skipped)} of {len(at.history)} updates of the weights were skipped: {skipped[0]}")
+        names = data.group_names
+        weights = {name: float(w) for name, w in zip(names, at.w, strict=True)}
+        _, _, seconds, _ = run.cost()
+        passes = sum(unit.forward + unit.backward for unit in run.units("leg/"))
+        result = ForestResult(
+            forest=Forest({name: (planted[name], weights[name]) for name in names}),
+            model=trainer.module(at.theta),
+            weights=weights,
+            history=at.history,
+            measures=found,
+            plain=before,
+            effective_size=effective_size(at.w, training.counts),
+            similarity=alike,
+            trees={},
+            cost={"fit_equivalents": round(passes / passes_of_one(trainer), 3), "fit_seconds": round(seconds, 2)},
+            notes=notes,
+            metric=task.metric,
+            deterministic=trainer.device.type == "cpu" or task.deterministic,
+            mean=trainer.mean_and_std()[0],
+            std=trainer.mean_and_std()[1],
+            out=run.folder,
+        )
+        write_forest(run, result, data, task)
+        run.tell("status", "done")
+        return result
+
+
+def held_against_plain(trainer: Trainer, run: Run, theta: State, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model without augmentation and weights: how its groups do, and how alike their features are in both."""
+    split = "test" if len(trainer.data.indices("test")) else "val"
+
+    def work() -> tuple[dict[str, Any], None]:
+        state = trainer.fit(Identity(), seed)
+        return {
+            "measures": measured(trainer, state),
+            "alike": between(features_by_group(trainer, state, split)),
+        }, None
+
+    before = run.unit("plain", work).value
+    after = run.unit("features", lambda: ({"alike": between(features_by_group(trainer, theta, split))}, None)).value
+    alike = {
+        "split": split,
+        "without": before["alike"],
+        "with": after["alike"],
+        "average_without": average(before["alike"]),
+        "average_with": average(after["alike"]),
+        "disparity": disparity(trainer.data),
+    }
+    return before["measures"], alike
+
+
+def weighting_of(given: Mapping[str, Any]) -> Weighting:
+    """The options of the weights' learning."""
+    try:
+        return Weighting(**given)
+    except TypeError:
+        known = list(Weighting.__dataclass_fields__)
+        wrong = next(name for name in given if name not in known)
+        raise ArgumentError(wrong, f"must be one of {', '.join(known)}", given[wrong]) from None
+
+
+def checked_trees(data: Dataset, trees: Mapping[str, Tree | str | Path] | None) -> dict[str, Tree]:
+    """A tree for each group."""
+    if trees is None:
+        return {group: Tree() for group in data.group_names}
+    if not isinstance(trees, Mapping):
+        raise ArgumentError("trees", "must map each group to its tree", trees)
+    for group in {*data.group_names} ^ {*trees}:
+        rule = f"must have one for each group of the data ({', '.join(data.group_names)}) and no other"
+        raise ArgumentError("trees", rule, f"{group} {'missing' if group in data.group_names else 'beside them'}")
+    found = {}
+    for group in data.group_names:
+        given: Any = trees[group]
+        tree = load(given) if isinstance(given, str | Path) else given
+        if not isinstance(tree, Tree):
+            raise ArgumentError(f"trees/{group}", "must be a tree or the file of one", given)
+        if tree.domain not in (data.domain, "any"):
+            raise ArgumentError(f"trees/{group}", f"must work on {data.domain}s as the data does", str(tree))
+        found[group] = tree
+    return found
+
+
+def data_spec(data: Dataset) -> dict[str, Any]:
+    """What a run remembers of its data."""
+    return {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint}
+
+
+def write_forest(run: Run, result: ForestResult, data: Dataset, task: Classification) -> None:
+    """All that a user takes away."""
+    if run.folder is None:
+        return
+    weights = {name: t.detach().cpu().contiguous().clone() for name, t in result.model.state_dict().items()}
+    about = {"mean": result.mean, "std": result.std, "classes": data.classes, "task": task.spec()}
+    content = {
+        "forest.json": to_json(result.forest).encode(),
+        "forest.svg": result.forest.to_svg().encode(),
+        "weights.csv": result.weights_csv().encode(),
+        "groups.csv": result.groups_csv().encode(),
+        "model.safetensors": need("safetensors.torch", "cli").save(weights),
+        "training.json": (json.dumps(about, indent=1, allow_nan=False) + "\n").encode(),
+        "result.json": result.to_json().encode(),
+    }
+    for name, bytes_ in content.items():
+        run.write(name, bytes_)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    data: Dataset | None = None,
+    task: Classification | None = None,
+    transforms: Iterable[Transform | type[Transform]] = (),
+    budget: str | float | None = None,
+    workers: int = 1,
+    watch: Watch = silent,
+) -> ForestResult:
+    """Go on with a forest that was stopped; the result is the one that it would have given."""
+    spec, place = read_spec(Path(folder)), Path(folder)
+    data = data_again(spec["data"], place, data)
+    reader = Reader(place / "spec.json", transforms)
+    task = task or task_again(spec["task"], reader)
+    common = {"seed": spec["seed"], "out": folder, "plain": spec["plain"], "watch": watch, **spec["weighting"]}
+    if spec["kind"] == "fit":
+        trees = {group: checked_tree(reader.policy(text)) for group, text in spec["trees"].items()}
+        return fit_forest(data, task, trees, **common)
+    scorer: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec["scorer"].items()}
+    return search_forest(
+        data,
+        task,
+        [checked_candidate(reader.policy(text)) for text in spec["space"]],
+        depth=spec["depth"],
+        scorer=SCORERS[scorer.pop("name")](**scorer),
+        probabilities=spec["probabilities"],
+        budget=told_budget(place) if budget is None else budget,
+        check=spec["check"],
+        workers=workers,
+        **common,
+    )
+
+
+def checked_tree(policy: Any) -> Tree:
+    """A policy that is a tree."""
+    if not isinstance(policy, Tree):
+        raise RunError(f"a run of a forest must hold trees, got {policy}")
+    return policy
+
+
+def checked_candidate(policy: Any) -> Transform:
+    """A policy that is a transform."""
+    if not isinstance(policy, Transform):
+        raise RunError(f"a space must hold transforms, got {policy}")
+    return policy

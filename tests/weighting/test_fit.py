@@ -1,0 +1,236 @@
+"""Algorithm 2 on problems whose answer is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from test_hypergradient import Logistic, inner_of
+from torch import nn
+
+import augtree as at
+from augtree.errors import TaskError
+from augtree.tasks import Classification
+from augtree.tasks.trainer import stream
+from augtree.transforms import Invert
+from augtree.weighting import Weighting
+from augtree.weighting.fit import WeightedTraining, mixed
+from augtree.weighting.hypergradient import conjugate_gradients, pulled
+from augtree.weighting.step import Hypergradient
+
+
+def linear():
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 2))
+
+
+def normed():
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2))
+
+
+def task(model=linear, **more):
+    return Classification(
+        **{"model": model, "steps": 200, "batch_size": 32, "lr": 0.05, "weight_decay": 1e-3, **more}
+    )
+
+
+def pictures(labels, rng, side=0, strength=40):
+    """Noise, with a brighter half where the label is 1: the left one, or (side 1) the upper one."""
+    x = rng.normal(110, 30, (len(labels), 1, 4, 4))
+    part = x[:, :, :, :2] if side == 0 else x[:, :, :2, :]
+    part += strength * labels[:, None, None, None]
+    return np.clip(x, 0, 255).astype(np.uint8)
+
+
+def two_groups(noise=False, sizes=(120, 120), sides=(0, 0), seed=0, strength=40):
+    """Groups a and b; labels of b's training samples may be noise."""
+    rng = np.random.default_rng(seed)
+    xs, ys, groups, splits = [], [], [], []
+    for group, size, side in zip("ab", sizes, sides, strict=True):
+        for split, count in (("train", size), ("val", 200), ("test", 400)):
+            y = rng.integers(0, 2, count)
+            xs.append(pictures(y, rng, side, strength))
+            ys.append(rng.integers(0, 2, count) if noise and group == "b" and split == "train" else y)
+            groups += [group] * count
+            splits += [split] * count
+    return at.data.from_arrays(np.concatenate(xs)[:, 0], np.concatenate(ys), groups=groups, split=splits)
+
+
+def forest(data, tree=None):
+    share = 1 / len(data.group_names)
+    return at.Forest({group: (tree or at.Tree(), share) for group in data.group_names})
+
+
+def trained(data, options, seed=0, **more):
+    trainer = task(**more).prepare(data)
+    training = WeightedTraining(trainer, forest(data), options, seed)
+    return trainer, training.run(range(training.rounds))
+
+
+def accuracy(trainer, at_, group, split="test"):
+    return trainer.measures(at_.theta, trainer.data.indices(split, group))["accuracy"]
+
+
+# ---- what the weights do
+
+
+@pytest.mark.parametrize("solver", ["cg", "series"])
+@pytest.mark.parametrize("d", ["raw", "cosine"])
+def test_a_group_with_noise_for_labels_loses_weight(solver, d):
+    data = two_groups(noise=True)
+    found = [trained(data, Weighting(alpha=10, eta=0.5, solver=solver, d=d), seed)[1].w[1] for seed in range(3)]
+    assert max(found) < 0.3
+    even = two_groups()
+    still = [trained(even, Weighting(alpha=10, eta=0.5, solver=solver, d=d), seed)[1].w[1] for seed in range(3)]
+    assert min(still) > max(found) + 0.1
+
+
+def test_equal_groups_stay_equal_within_noise():
+    found = [trained(two_groups(seed=seed), Weighting(alpha=10, eta=0.1), seed)[1].w[0] for seed in range(5)]
+    assert abs(np.mean(found) - 0.5) < 0.06
+    assert max(abs(w - 0.5) for w in found) < 0.15
+
+
+def test_worst_raises_the_worst_group():
+    """Group b is one in ten, and a line that serves a does not serve b."""
+    data = two_groups(sizes=(270, 30), sides=(0, 1), strength=25)
+    gains, weights = [], []
+    for seed in range(3):
+        found = {}
+        for target in ("average", "worst"):
+            options = Weighting(alpha=10, eta=0.5, start="proportions", target=target)
+            trainer, at_ = trained(data, options, seed)
+            found[target] = min(accuracy(trainer, at_, group) for group in "ab")
+            weights.append((target, at_.w[1]))
+        gains.append(found["worst"] - found["average"])
+    assert np.mean(gains) > 0.03
+    assert min(w for target, w in weights if target == "worst") > 0.2
+
+
+def test_with_the_training_loss_outside_the_proportions_are_optimal_already():
+    """The paper's form: at the minimum for w = q, d is zero for all groups; elsewhere it leads back to q."""
+    problem, q = Logistic(3, decay=0.0, points=60), torch.full((3,), 1 / 3, dtype=torch.float64)
+    for w, zero in ((q, True), (torch.tensor([0.6, 0.2, 0.2], dtype=torch.float64), False)):
+        theta, inner = inner_of(problem, w)
+        v = pulled(q @ problem.losses(theta), [theta])
+        d = -inner.slopes(conjugate_gradients(inner.hessian, v, iterations=50, tolerance=1e-10).x)
+        assert (float(d.abs().max()) < 1e-9) == zero
+        if not zero:
+            assert float((w - q) @ d) > 0  # the multiplicative update goes against d
+            clean = pulled(problem.outer(theta), [theta])
+            assert float(inner.slopes(conjugate_gradients(inner.hessian, clean, iterations=50).x).abs().max()) > 1e-3
+
+
+def test_without_eta_the_weights_stay_and_nothing_is_looked_at():
+    data = two_groups(sizes=(90, 30))
+    trainer, at_ = trained(data, Weighting(eta=0))
+    assert at_.w.tolist() == [0.5, 0.5]
+    assert at_.history == ()
+    assert trainer.passes.forward == 200 * 32
+    assert trained(data, Weighting(eta=0, start="proportions"))[1].w.tolist() == [0.75, 0.25]
+
+
+# ---- the look
+
+
+def test_d_of_a_model_against_dense_matrices():
+    """The whole of `Hypergradient` against derivatives that torch.func takes of one long vector."""
+    data = two_groups(sizes=(24, 24))
+    trainer = task(weight_decay=0.01).prepare(data)
+    state = trainer.fit(at.Tree(), 0, steps=20)
+    options = Weighting(batch=24, damping=0.05, iterations=200, tolerance=1e-6, product="hessian")
+    w, outer = np.array([0.3, 0.7]), np.array([0.4, 0.6])
+    look = Hypergradient(trainer, forest(data), options, 0).at(state, w, outer, 0, "hessian")
+
+    theta = torch.cat([p.detach().reshape(-1) for p in trainer.module(state).parameters()]).double()
+
+    def losses(vector, rows):
+        x = trainer.normalised(trainer.batch(rows)).double().flatten(1)
+        logits = x @ vector[:32].view(2, 16).T + vector[32:]
+        return nn.functional.cross_entropy(logits, trainer.labels[torch.from_numpy(rows)])
+
+    def group_losses(vector, split, count=None):
+        return torch.stack([losses(vector, data.indices(split, group)[:count]) for group in "ab"])
+
+    inner_w, outer_w = torch.from_numpy(w), torch.from_numpy(outer)
+    hessian = torch.func.hessian(lambda v: inner_w @ group_losses(v, "train"))(theta)
+    seen = [stream(data.indices("val", group), 0, 24, 0)[0] for group in "ab"]
+    v = torch.func.grad(lambda x: outer_w @ torch.stack([losses(x, rows) for rows in seen]))(theta)
+    slopes = torch.func.jacrev(lambda x: group_losses(x, "train"))(theta)
+    s = torch.linalg.solve(hessian + 0.06 * torch.eye(34), v)  # damping and weight decay
+    assert look.d == pytest.approx((-slopes @ s).numpy(), rel=2e-3, abs=1e-5)
+    cosine = Hypergradient(trainer, forest(data), replace(options, d="cosine"), 0).at(state, w, outer, 0, "hessian")
+    expected = -(slopes @ s) / (s.norm() * slopes.norm(dim=1))
+    assert cosine.d == pytest.approx(expected.numpy(), rel=2e-3, abs=1e-5)
+
+
+def test_a_look_leaves_the_state_and_its_buffers_as_they_are():
+    data = two_groups()
+    trainer = task(normed).prepare(data)
+    state = trainer.fit(at.Tree(), 0, steps=5)
+    before = {name: tensor.clone() for name, tensor in state.tensors.items()}
+    on = trainer.train(state, at.Tree(), [0.05] * 3, 0)
+    look = Hypergradient(trainer, forest(data), Weighting(), 0)
+    first = look.at(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0, "gauss-newton")
+    assert all(torch.equal(before[name], tensor) for name, tensor in state.tensors.items())
+    again = trainer.train(state, at.Tree(), [0.05] * 3, 0)
+    assert all(torch.equal(on.tensors[name], tensor) for name, tensor in again.tensors.items())
+    assert (
+        first.d.tolist() == look.at(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0, "gauss-newton").d.tolist()
+    )
+
+
+def test_a_hessian_that_is_not_positive_makes_way_for_its_positive_part():
+    data = two_groups()
+    trainer = task(normed).prepare(data)
+    state = trainer.fit(at.Tree(), 0, steps=5)
+    w = np.array([0.5, 0.5])
+    plain = Hypergradient(trainer, forest(data), Weighting(product="hessian", damping=0.0), 0).at(
+        state, w, w, 0, "hessian"
+    )
+    assert "not positive" in plain.solved.failed
+    other = Hypergradient(trainer, forest(data), Weighting(damping=0.0), 0).at(state, w, w, 0, "hessian")
+    assert other.product == "gauss-newton"
+    assert not other.solved.failed
+
+
+def test_a_solve_that_fails_is_told_and_moves_nothing():
+    _, at_ = trained(two_groups(), Weighting(alpha=50, solver="series", scale=1e-6))
+    assert at_.w.tolist() == [0.5, 0.5]
+    assert len(at_.history) == 3
+    assert all("no limit" in row["skipped"] and row["d"] is None for row in at_.history)
+
+
+def test_a_training_that_diverges_is_an_error():
+    with pytest.raises(TaskError, match=r"the losses must be finite, but the training diverged with lr=1000"):
+        trained(two_groups(), Weighting(alpha=20), model=normed, lr=1000.0, momentum=0.99)
+
+
+# ---- the samples
+
+
+def test_samples_are_drawn_by_weight_and_every_group_goes_on_where_it_was():
+    rows = [np.arange(5), np.arange(5, 25)]
+    first = mixed(rows, (0, 0), np.array([10, 10]), 0, 0, seed=3)(0, 20)[0]
+    assert sorted(first[first < 5]) == sorted([*range(5), *range(5)])
+    second = mixed(rows, (10, 10), np.array([2, 10]), 100, 1, seed=3)(100, 12)[0]
+    assert sorted(np.concatenate([first[first >= 5], second[second >= 5]])) == list(range(5, 25))
+    assert first.tolist() != sorted(first)
+
+
+def test_each_group_s_samples_go_through_its_own_tree():
+    data = two_groups()
+    trainer = task().prepare(data)
+    inverted = at.Forest({"a": (at.Tree(), 0.5), "b": (at.Tree().with_node(1, Invert(1.0), p=1.0), 0.5)})
+    look = Hypergradient(trainer, inverted, Weighting(batch=4), 0)
+    pictures_, which = look._inner_batch(0)
+    expected = trainer.batch(which)
+    assert torch.equal(pictures_[:4], expected[:4])
+    assert torch.equal(pictures_[4:], 255 - expected[4:])
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not():
+    data = two_groups()
+    one, two, other = (trained(data, Weighting(alpha=20), seed, steps=60)[1] for seed in (0, 0, 1))
+    assert torch.equal(one.theta.tensors["weights"], two.theta.tensors["weights"])
+    assert one.w.tolist() == two.w.tolist()
+    assert other.w.tolist() != one.w.tolist()

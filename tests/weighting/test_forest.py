@@ -1,0 +1,266 @@
+"""Forests as runs: what they give, what they keep, and that they can be stopped anywhere."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from test_fit import linear, normed, task, two_groups
+
+import augtree as at
+from augtree.errors import ArgumentError, DataError, OtherRunError
+from augtree.runs import faults
+from augtree.search import Anneal
+from augtree.transforms import Cutout, Invert, Rotate
+from augtree.weighting import Weighting, fit_forest, search_forest
+from augtree.weighting.forest import group_alone, resume
+
+SPACE = [Invert(0.2), Cutout(0.6), Rotate(0.4)]
+QUICK = Anneal(rungs=(0.2, 0.2), fewest=2, kept=(2, 1), spread=2, trunk=0.3, repeats=1, sure=0.0)
+DATA = two_groups(sizes=(60, 40))
+TASK = task(steps=40)
+TREES = {"a": at.Tree().with_node(1, Cutout(0.6), p=0.5), "b": at.Tree()}
+HOW = {"depth": 2, "scorer": QUICK, "probabilities": (0.5, 1.0), "check": 0.1, "alpha": 8, "eta": 0.3}
+
+
+class CutError(BaseException):
+    pass
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """End the run at the n-th named point that it passes."""
+
+    def at_point(count):
+        passed = []
+
+        def point(name):
+            passed.append(name)
+            if len(passed) == count:
+                raise CutError(name)
+
+        monkeypatch.setattr(faults, "point", point)
+        return passed
+
+    return at_point
+
+
+def kept(folder):
+    """What must be the same to the byte, but for times."""
+    out = {
+        name: (folder / name).read_bytes()
+        for name in ("forest.json", "model.safetensors", "weights.csv", "groups.csv")
+    }
+    result = json.loads((folder / "result.json").read_text())
+    del result["cost"]
+    return out | {"result": result}
+
+
+def fitted(out=None, **more):
+    return fit_forest(DATA, TASK, TREES, out=out, **{"alpha": 8, "eta": 0.3, **more})
+
+
+# ---- fit_forest
+
+
+def test_a_forest_with_its_model_and_tables(tmp_path):
+    found = fitted(tmp_path / "f")
+    assert found.forest["a"].tree == TREES["a"]
+    assert sum(found.weights.values()) == pytest.approx(1)
+    assert found.weights["a"] == found.forest["a"].weight
+    assert len(found.history) == 4  # 40 steps in rounds of 8, the last without an update
+    assert [row["step"] for row in found.history] == [8, 16, 24, 32]
+    assert found.history[-1]["w"] == found.weights
+    assert at.load(tmp_path / "f" / "forest.json") == found.forest
+    counts = {group: int(m["samples"]) for group, m in found.measures["test"].items()}
+    assert counts == {"all": 800, "a": 400, "b": 400}
+    by_hand = np.mean([found.measures["test"][g]["accuracy"] for g in "ab"])  # groups of one size
+    assert found.average() == pytest.approx(by_hand)
+    assert found.worst()[1] == min(found.measures["test"][g]["accuracy"] for g in "ab")
+    w = np.array(list(found.weights.values()))
+    assert found.effective_size == pytest.approx(1 / np.sum(w**2 / np.array([60, 40])))
+    rows = list(csv.DictReader((tmp_path / "f" / "weights.csv").read_text().splitlines()))
+    assert [float(row["w a"]) for row in rows] == [row["w"]["a"] for row in found.history]
+    assert found.similarity["with"]["a"]["b"] == found.similarity["with"]["b"]["a"] > 0
+    assert found.similarity["average_without"] == found.similarity["without"]["a"]["b"]
+    assert "without augmentation and weights" in found.verdict()
+    assert "| a " in found.to_text()
+
+
+def test_the_model_is_the_one_that_was_measured(tmp_path):
+    found = fitted(tmp_path / "f")
+    from safetensors.torch import load_file
+
+    rows = DATA.indices("test")
+    x = DATA.samples[torch.from_numpy(rows)].float() / 255
+    model = linear()
+    model.load_state_dict(load_file(tmp_path / "f" / "model.safetensors"))
+    mean, std = (torch.tensor(v).view(1, -1, 1, 1) for v in (found.mean, found.std))
+    said = model((x - mean) / std).argmax(1)
+    accuracy = float((said == DATA.labels[torch.from_numpy(rows)]).float().mean())
+    assert accuracy == pytest.approx(found.average())
+
+
+def test_without_the_plain_model():
+    found = fitted(plain=False)
+    assert found.plain == {}
+    assert found.similarity == {}
+    assert found.out is None
+    assert "without" not in found.verdict()
+
+
+def test_trees_from_files_and_none_at_all(tmp_path):
+    TREES["a"].save(tmp_path / "a.json")
+    TREES["b"].save(tmp_path / "b.json")
+    files = fit_forest(DATA, TASK, {g: tmp_path / f"{g}.json" for g in "ab"}, plain=False, alpha=8)
+    assert files.forest == fit_forest(DATA, TASK, TREES, plain=False, alpha=8).forest
+    assert len(fit_forest(DATA, TASK, plain=False, eta=0).forest["a"].tree) == 0
+
+
+@pytest.mark.parametrize(
+    ("trees", "message"),
+    [
+        ({"a": at.Tree()}, r"trees must have one for each group of the data \(a, b\) and no other, got 'b missing'"),
+        ({**TREES, "c": at.Tree()}, "got 'c beside them'"),
+        ({**TREES, "b": Invert(0.2)}, "trees/b must be a tree or the file of one"),
+        ([at.Tree()], "trees must map each group to its tree"),
+    ],
+)
+def test_wrong_trees(trees, message):
+    with pytest.raises(ArgumentError, match=message):
+        fit_forest(DATA, TASK, trees)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "alpha must be a whole number from 1"),
+        ({"target": "best"}, "target must be one of average, worst"),
+        ({"solver": "lu"}, "solver must be one of cg, series"),
+        ({"step": 3}, "step must be one of alpha, eta"),
+        ({"eta": float("nan")}, "eta must be a number"),
+    ],
+)
+def test_wrong_options(options, message, tmp_path):
+    with pytest.raises(ArgumentError, match=message):
+        fit_forest(DATA, TASK, TREES, out=tmp_path / "f", **options)
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_group_without_validation_samples_is_told_before_anything_runs():
+    rows = np.concatenate([DATA.indices("train"), DATA.indices("val", "a"), DATA.indices("test")])
+    with pytest.raises(DataError, match="group b has 0 validation samples of at least 1"):
+        fit_forest(DATA.take(rows), TASK, TREES)
+    with pytest.raises(DataError, match="group b has 0 validation samples of at least 8"):
+        search_forest(DATA.take(rows), TASK, SPACE)
+    assert fit_forest(DATA.take(rows), TASK, TREES, outer="train", plain=False).weights
+
+
+def test_a_fit_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
+    whole = fitted(tmp_path / "whole")
+    passed = cut(10**9)
+    fitted(tmp_path / "count")
+    total = len(passed)
+    assert total > 25
+    for number in (2, 5, 9, 14, total // 2, total - 9, total - 1):
+        out = tmp_path / str(number)
+        cut(number)
+        with pytest.raises(CutError):
+            fitted(out)
+        cut(10**9)
+        found = resume(out, data=DATA, task=TASK)
+        assert kept(out) == kept(tmp_path / "whole"), number
+        assert found.weights == whole.weights
+
+
+def test_a_lost_checkpoint_is_made_again(tmp_path, cut):
+    fitted(tmp_path / "whole")
+    cut(16)
+    with pytest.raises(CutError):
+        fitted(tmp_path / "f")
+    cut(10**9)
+    shutil.rmtree(tmp_path / "f" / "checkpoints")
+    resume(tmp_path / "f", data=DATA, task=TASK)
+    assert kept(tmp_path / "f") == kept(tmp_path / "whole")
+
+
+def test_another_fit_in_the_same_folder_is_refused(tmp_path):
+    fitted(tmp_path / "f", plain=False)
+    with pytest.raises(OtherRunError, match=r"differs in /weighting/eta"):
+        fitted(tmp_path / "f", plain=False, eta=0.2)
+
+
+# ---- search_forest
+
+
+def test_every_group_has_the_tree_that_its_own_samples_give(tmp_path):
+    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", **HOW)
+    for group in "ab":
+        alone = at.search_tree(
+            group_alone(DATA, group),
+            TASK,
+            SPACE,
+            **{k: HOW[k] for k in ("depth", "scorer", "probabilities", "check")},
+        )
+        assert found.forest[group].tree == alone.tree
+        assert found.trees[group].importances == alone.importances
+        assert at.load(tmp_path / "f" / "groups" / f"0{'ab'.index(group)}-{group}" / "tree.json") == alone.tree
+    fit = fit_forest(DATA, TASK, {g: found.forest[g].tree for g in "ab"}, alpha=8, eta=0.3)
+    assert fit.weights == found.weights
+    assert found.cost["search_equivalents"] > 1
+    result = json.loads((tmp_path / "f" / "result.json").read_text())
+    assert set(result["importances"]) == {"a", "b"}
+
+
+def test_workers_change_nothing(tmp_path):
+    data, quick = two_groups(sizes=(60, 40)), task("cnn", steps=20)
+    found = [search_forest(data, quick, SPACE, out=tmp_path / str(n), workers=n, plain=False, **HOW) for n in (1, 2)]
+    assert found[0].forest == found[1].forest
+    assert kept(tmp_path / "1") == kept(tmp_path / "2")
+
+
+def test_what_cannot_be_sent_to_another_process_is_told():
+    with pytest.raises(ArgumentError, match="workers must be 1 where the task or a transform cannot be sent"):
+        search_forest(DATA, task(lambda: linear()), SPACE, workers=2, **HOW)
+
+
+def test_a_search_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
+    def search(out):
+        return search_forest(DATA, TASK, SPACE, out=out, **HOW)
+
+    passed = cut(10**9)
+    search(tmp_path / "whole")
+    total = len(passed)
+    for number in (1, total // 3, total - 25, total - 3):
+        out = tmp_path / str(number)
+        cut(number)
+        with pytest.raises(CutError):
+            search(out)
+        cut(10**9)
+        resume(out, data=DATA, task=TASK)
+        assert kept(out) == kept(tmp_path / "whole"), number
+
+
+def test_options_of_the_weights_have_defaults_of_the_paper():
+    assert (Weighting().alpha, Weighting().eta) == (50, 0.1)
+
+
+def test_batch_norm_and_graphs():
+    assert fit_forest(DATA, task(normed, steps=20), TREES, alpha=8, plain=False).weights
+    from torch_geometric.data import Data
+
+    rng = np.random.default_rng(0)
+    graphs = []
+    for i in range(120):
+        n = int(rng.integers(4, 30))
+        ends = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
+        graphs.append(Data(edge_index=torch.cat([ends, ends.flip(0)], 1), num_nodes=n, x=torch.randn(n, 3) + i % 2))
+    split = [("train", "val", "test")[i % 3] for i in range(120)]
+    data = at.data.group(at.data.from_arrays(graphs, [i % 2 for i in range(120)], split=split), "size:2")
+    quick = at.tasks.Classification(model="gin", steps=12, batch_size=16, optimizer="adamw")
+    found = fit_forest(data, quick, alpha=4, eta=0.5)
+    assert len(found.history) == 2
+    assert not any(row["skipped"] for row in found.history)
+    assert found.similarity["disparity"][0]["size"] > 5

@@ -1,0 +1,201 @@
+"""The implicit gradient against finite differences, dense solves and worked cases."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from augtree.weighting.hypergradient import GaussNewton, Inner, conjugate_gradients, flat, series
+
+torch.set_default_dtype(torch.float32)
+DOUBLE = torch.float64
+
+
+class Logistic:
+    """Groups of labelled points, and a model of them that can be solved exactly."""
+
+    def __init__(self, seed, groups=3, points=40, features=4, decay=0.1):
+        rng = torch.Generator().manual_seed(seed)
+        self.x = torch.randn(groups, points, features, generator=rng, dtype=DOUBLE)
+        self.x += torch.randn(groups, 1, features, generator=rng, dtype=DOUBLE)
+        truth = torch.randn(groups, features, 1, generator=rng, dtype=DOUBLE)
+        self.y = (
+            torch.rand(groups, points, generator=rng, dtype=DOUBLE) < torch.sigmoid(self.x @ truth)[..., 0]
+        ).double()
+        self.outer_x = torch.randn(points, features, generator=rng, dtype=DOUBLE)
+        self.outer_y = (torch.rand(points, generator=rng, dtype=DOUBLE) < 0.5).double()
+        self.decay = decay
+
+    def losses(self, theta):
+        logits = self.x @ theta
+        return nn.functional.binary_cross_entropy_with_logits(logits, self.y, reduction="none").mean(1)
+
+    def outer(self, theta):
+        return nn.functional.binary_cross_entropy_with_logits(self.outer_x @ theta, self.outer_y)
+
+    def solve(self, w):
+        """Newton's method, by formulas of its own."""
+        theta = torch.zeros(self.x.shape[-1], dtype=DOUBLE)
+        for _ in range(50):
+            p = torch.sigmoid(self.x @ theta)
+            each = torch.einsum("g,gn,gnf->f", w / self.x.shape[1], p - self.y, self.x) + self.decay * theta
+            theta = theta - torch.linalg.solve(self.hessian(theta, w), each)
+        assert each.norm() < 1e-12
+        return theta
+
+    def hessian(self, theta, w):
+        p = torch.sigmoid(self.x @ theta)
+        curved = torch.einsum("g,gn,gnf,gnh->fh", w / self.x.shape[1], p * (1 - p), self.x, self.x)
+        return curved + self.decay * torch.eye(len(theta), dtype=DOUBLE)
+
+
+def weights(seed, count=3):
+    return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(count) * 3))
+
+
+def inner_of(problem, w):
+    theta = problem.solve(w).requires_grad_()
+    return theta, Inner(problem.losses(theta), w, [theta], decay=problem.decay)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_d_is_the_derivative_of_the_solved_problem(seed):
+    problem, w = Logistic(seed), weights(seed)
+    theta, inner = inner_of(problem, w)
+    (v,) = torch.autograd.grad(problem.outer(theta), theta)
+    d = -inner.slopes(conjugate_gradients(inner.hessian, v, iterations=50, tolerance=1e-10).x)
+    for i in range(len(w)):
+        step = torch.zeros_like(w)
+        step[i] = 1e-5
+        up, down = (problem.outer(problem.solve(w + sign * step)) for sign in (1, -1))
+        expected = float(up - down) / 2e-5
+        assert abs(float(d[i]) - expected) < 1e-3 * abs(expected) + 1e-9
+
+
+def test_products_and_cg_against_a_dense_matrix():
+    for seed in range(5):
+        problem, w = Logistic(seed, features=7), weights(seed)
+        theta, inner = inner_of(problem, w)
+        dense = problem.hessian(theta.detach(), w)
+        columns = [inner.hessian(unit) for unit in torch.eye(7, dtype=DOUBLE)]
+        assert torch.allclose(torch.stack(columns), dense, atol=1e-12)
+        v = torch.randn(7, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
+        found = conjugate_gradients(inner.hessian, v, damping=0.3, iterations=40, tolerance=1e-9)
+        expected = torch.linalg.solve(dense + 0.3 * torch.eye(7, dtype=DOUBLE), v)
+        assert float((found.x - expected).norm() / expected.norm()) < 1e-5
+        assert found.residual < 1e-9
+        assert not found.failed
+
+
+def test_the_series_converges_to_the_same():
+    problem, w = Logistic(1), weights(1)
+    _, inner = inner_of(problem, w)
+    v = torch.arange(1.0, 5.0, dtype=DOUBLE)
+    exact = conjugate_gradients(inner.hessian, v, iterations=50, tolerance=1e-12).x
+    errors = []
+    for terms in (5, 50, 500):
+        found = series(lambda _, x: inner.hessian(x), v, terms=terms, scale=2.0)
+        errors.append(float((found.x - exact).norm() / exact.norm()))
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 1e-6
+
+
+def test_a_series_of_other_samples_each_time_is_right_on_average():
+    eye = torch.eye(3, dtype=DOUBLE)
+    matrices = [torch.diag(torch.tensor(row, dtype=DOUBLE)) for row in ([1, 2, 3], [3, 2, 1], [2, 1, 3], [2, 3, 1])]
+    mean = torch.stack(matrices).mean(0)
+    v = torch.ones(3, dtype=DOUBLE)
+    rng = np.random.default_rng(0)
+    found = [series(lambda *a: matrices[rng.integers(4)] @ a[1], v, terms=60, scale=10.0).x for _ in range(400)]
+    assert torch.allclose(torch.stack(found).mean(0), torch.linalg.solve(mean, v), atol=0.02)
+    assert eye.shape == mean.shape
+
+
+def test_a_series_without_a_limit_is_told():
+    matrix = torch.diag(torch.tensor([1.0, 50.0]))
+    found = series(lambda _, x: matrix @ x, torch.ones(2), terms=50, scale=10.0)
+    assert "no limit" in found.failed
+    assert torch.isfinite(found.x).all()
+
+
+def test_a_hessian_that_is_not_positive_is_told():
+    matrix = torch.diag(torch.tensor([1.0, -2.0]))
+    assert "not positive" in conjugate_gradients(lambda x: matrix @ x, torch.ones(2)).failed
+    assert not conjugate_gradients(lambda x: matrix @ x, torch.ones(2), damping=3.0).failed
+    assert "not finite" in conjugate_gradients(lambda x: x * float("nan"), torch.ones(2)).failed
+    nothing = conjugate_gradients(lambda x: x, torch.zeros(2))
+    assert nothing.x.tolist() == [0, 0]
+    assert nothing.residual == 0
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Flatten(), nn.Linear(3 * 4, 3)).double()
+
+
+def test_gauss_newton_is_the_hessian_of_the_linearised_model():
+    """Against J^T B J from whole Jacobians."""
+    model = network().train()
+    x = torch.randn(6, 1, 4, 4, dtype=DOUBLE)
+    parameters = list(model.parameters())
+    names = [name for name, _ in model.named_parameters()]
+    buffers = {name: b.clone() for name, b in model.named_buffers()}
+
+    def outputs(vector):
+        parts, start = {}, 0
+        for name, p in zip(names, parameters, strict=True):
+            parts[name] = vector[start : start + p.numel()].view_as(p)
+            start += p.numel()
+        return torch.func.functional_call(model, {**parts, **{k: b.clone() for k, b in buffers.items()}}, x)
+
+    theta = flat([p.detach() for p in parameters])
+    jacobian = torch.func.jacrev(outputs)(theta).reshape(18, -1)
+    logits = model(x)
+    p = torch.softmax(logits.detach(), 1)
+
+    def bend(pushed):
+        return (p * pushed - p * (p * pushed).sum(1, keepdim=True)) / 6
+
+    blocks = [torch.diag(row) - torch.outer(row, row) for row in p]
+    dense = jacobian.T @ (torch.block_diag(*blocks) / 6) @ jacobian
+    product = GaussNewton(logits, bend, parameters, decay=0.5)
+    for seed in range(3):
+        v = torch.randn(len(theta), dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
+        assert torch.allclose(product(v), dense @ v + 0.5 * v, atol=1e-10)
+        assert float(v @ product(v)) > 0
+
+
+def test_hessian_products_through_batch_norm_in_training_mode():
+    """Against differences of the gradient."""
+    model = network().train()
+    x, y = torch.randn(8, 1, 4, 4, dtype=DOUBLE), torch.arange(8) % 3
+    parameters = list(model.parameters())
+    w = torch.tensor([0.3, 0.7], dtype=DOUBLE)
+
+    def gradient():
+        each = nn.functional.cross_entropy(model(x), y, reduction="none")
+        return Inner(torch.stack([each[:4].mean(), each[4:].mean()]), w, parameters)
+
+    inner = gradient()
+    v = torch.randn(len(inner.gradient), dtype=DOUBLE, generator=torch.Generator().manual_seed(1))
+    found, slopes, sizes = inner.hessian(v), inner.slopes(v), inner.sizes()
+
+    def moved(step):
+        start = 0
+        with torch.no_grad():
+            for p in parameters:
+                p.add_(v[start : start + p.numel()].view_as(p), alpha=step)
+                start += p.numel()
+        at = gradient()
+        return at.gradient.detach(), at.losses.detach()
+
+    (up, up_losses), (down, down_losses) = moved(1e-5), moved(-2e-5)
+    assert torch.allclose(found, (up - down) / 2e-5, atol=1e-6)
+    assert torch.allclose(slopes, (up_losses - down_losses) / 2e-5, atol=1e-7)
+    moved(1e-5)
+    each = nn.functional.cross_entropy(model(x), y, reduction="none")
+    expected = [
+        flat(torch.autograd.grad(part, parameters, retain_graph=True)).norm()
+        for part in (each[:4].mean(), each[4:].mean())
+    ]
+    assert torch.allclose(sizes, torch.stack(expected), atol=1e-8)
