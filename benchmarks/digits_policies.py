@@ -2,9 +2,9 @@
 
     python benchmarks/digits_policies.py          # three search seeds, five trainings with each policy
 
-The task is the demo's: 50 labels for training, 600 for validation, 357 test pictures. Searches and trainings are kept
-in runs/digits and are not done twice. The free policies also get the validation labels to train on, in rows
-of their own.
+The task is that of digits_task.py: 50 labels for training, 600 for validation, 357 test pictures. Searches and
+trainings are kept in runs/digits and are not done twice. The free policies also get the validation labels to train
+on, in rows of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree import demo
+import digits_task
 from augtree.comparison import compare
 from augtree.search import search_tree
 from cifar_policies import random_tree
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/digits"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    data, task = demo.data(), demo.task()
+    data, task = digits_task.data(), digits_task.task()
     names = ("randaugment", "trivialaugment", "autoaugment-svhn")
     policies: dict[str, Any] = {"none": None} | {name: name for name in names}
     searches = []

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree import demo
+import digits_task
 from augtree.comparison import compare
 from augtree.search import Anneal, search_tree
 from measure import machine, table, write
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/greedy"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    data, task = demo.data(), demo.task()
+    data, task = digits_task.data(), digits_task.task()
     everything = at.spaces.images(fill=0)
     space = [everything[which] for which in NAMES]
     scorer = Anneal(rungs=(0.25, 0.25), kept=(6, 6), spread=3)

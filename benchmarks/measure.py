@@ -1,4 +1,4 @@
-"""Timing side by side, and the file that a table comes from."""
+"""Timing side by side, how far two rankings agree, and the file that a table comes from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -89,3 +92,15 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def spearman(one: Array, other: Array) -> float:
+    """Spearman's rank correlation."""
+    return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
+
+
+def ranks(values: Array) -> Array:
+    """From 0; equal values share theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    found: Array = (np.cumsum(count) - (count + 1) / 2)[place]
+    return found

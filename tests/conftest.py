@@ -31,3 +31,9 @@ def photos() -> torch.Tensor:
 def noise() -> torch.Tensor:
     """Random pictures, uint8 [64,3,32,32]."""
     return torch.randint(0, 256, (64, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch, tmp_path_factory):
+    """Decoded pictures of real data sets are kept for this run of the tests alone."""
+    monkeypatch.setenv("AUGTREE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))

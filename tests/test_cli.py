@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from augtree.cli import app
 from augtree.errors import DataError, OtherRunError, RunError
 from augtree.report import sheet as sheet_module
 from augtree.report.sheet import lines, read_picture
-from augtree.transforms import Chain, Invert, Normalize
+from augtree.transforms import Chain, DropNodes, Invert, Normalize
 
 
 def run(*arguments):
@@ -112,6 +113,60 @@ def test_errors_are_one_line_and_lose_nothing(tmp_path, pictures):
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("augtree: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_s_folder_means_its_policy(tmp_path, pictures):
+    tree = at.Tree().with_node(1, Invert(1.0), p=0.25)
+    out = tmp_path / "s.png"
+    for name in ("tree.json", "policy.json"):
+        run = tmp_path / name.removesuffix(".json")
+        run.mkdir()
+        tree.save(run / name)
+        done = invoke("apply", run, pictures, "--out", out)
+        assert done.exit_code == 0
+        assert "Invert(1)  applied to 25 %" in done.stdout
+
+
+@pytest.fixture
+def graphs(tmp_path):
+    """A set of graphs, as a folder and as a zip file; a tree for them; a run that is not done."""
+    (tmp_path / "MUTAG").mkdir()
+    (tmp_path / "MUTAG" / "MUTAG_A.txt").write_text("1, 2\n")
+    for name, inside in (("MUTAG.zip", "MUTAG/MUTAG_A.txt"), ("pictures.zip", "a/0.png")):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(inside, "1, 2\n")
+    at.Tree().with_node(1, DropNodes(0.2)).save(tmp_path / "graphs.json")
+    at.Forest({"a": (at.Tree().with_node(1, DropNodes(0.2)), 1.0)}).save(tmp_path / "forest.json")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "spec.json").write_text("{}")
+    (tmp_path / "other").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("policy", "place", "message"),
+    [
+        (
+            "run",
+            "pictures",
+            r"run: a folder must be that of a run with a policy \(tree.json, .* none yet: the run is not",
+        ),
+        ("other", "pictures", r"other: a folder must be that of a run with a policy \(.*\), but there is none$"),
+        ("graphs.json", "pictures", "graphs.json: a policy must work on pictures here, got one for graphs"),
+        ("forest.json", "pictures", "forest.json: a policy must work on pictures here, got one for graphs"),
+        ("none", "MUTAG", "MUTAG: must be a picture or a folder with pictures, got a set of graphs"),
+        ("none", "MUTAG.zip", "MUTAG.zip: must be a picture or a folder with pictures, got a set of graphs"),
+        ("none", "pictures.zip", "got a zip file: unpack it first"),
+        ("none", "NCI1", r"NCI1: must be a picture .* no such file or folder \(the name of a data set will not do\)"),
+        ("none", "run", r"run: a folder must have pictures \(.*\), got none \(it is a run's folder\)"),
+    ],
+)
+def test_what_is_no_policy_and_no_picture_gets_a_clear_line(graphs, pictures, policy, place, message):
+    out = graphs / "sheet.png"
+    given = policy if policy == "none" else graphs / policy
+    with pytest.raises(at.AugtreeError, match=message):
+        invoke("apply", given, graphs / place, "--out", out)
+    assert not out.exists()
 
 
 def test_nothing_that_was_to_be_read_is_written_over(tmp_path, pictures, monkeypatch):
@@ -212,16 +267,33 @@ def test_version():
     assert invoke("--version").stdout == f"augtree {at.__version__}\n"
 
 
+def test_the_demo_s_groups_are_what_they_are_called():
+    data = demo.data()
+    assert data.group_names == demo.GROUPS
+    pictures = data.samples.float()
+    bright = [pictures[torch.from_numpy(data.groups == g)].mean((1, 2, 3)) for g in range(3)]
+    assert 0.4 < float((bright[0] > 128).float().mean()) < 0.6  # half of the negatives are negative
+    assert max(float((part > 128).float().mean()) for part in bright[1:]) == 0
+    where = torch.arange(12.0) - 5.5
+    centre = (pictures * where.view(1, 1, 1, 12)).sum((1, 2, 3)) / pictures.sum((1, 2, 3)).clamp_min(1)
+    assert float(centre[torch.from_numpy(data.groups == 1)].std()) > 2 * float(
+        centre[torch.from_numpy(data.groups == 2)].std()
+    )
+
+
 def test_demo(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "task", lambda: at.tasks.Classification(model="cnn", steps=3, batch_size=16))
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     done = invoke("demo", "--out", tmp_path / "demo", "--json")
     assert done.exit_code == 0
-    assert "| trivialaugment |" in done.stdout
+    assert "| trivialaugment " in done.stdout
+    assert "of a third, half" in done.stdout
     files = json.loads(done.stdout.splitlines()[-1])["files"]
-    assert at.load(files["tree.json"]) == at.load(tmp_path / "demo" / "search-0" / "tree.json")
+    assert at.load(files["forest.json"]) == at.load(tmp_path / "demo" / "forest-0" / "forest.json")
+    assert at.load(files["tree.json"]) == at.load(files["forest.json"])["turned"].tree
     with Image.open(files["sheet.png"]) as sheet:
         assert sheet.width > 800
-    assert (tmp_path / "demo" / "tree.svg").read_text().startswith("<svg")
+    assert (tmp_path / "demo" / "forest.svg").read_text().startswith("<svg")
     again = invoke("demo", "--out", tmp_path / "demo", "--json")
     assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
 

@@ -10,7 +10,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import augtree as at
-from augtree.cli import app
+from augtree.cli import app, options
+from augtree.cli.progress import Progress
 from augtree.cli.search import named, new_folder, scorer_of
 from augtree.errors import AugtreeError
 from augtree.runs.store import Run
@@ -144,6 +145,73 @@ def test_bad_arguments_get_one_clear_line_and_leave_nothing(arguments, message, 
     with pytest.raises(AugtreeError, match="(?s)" + message):
         invoke(*arguments, *([] if arguments[0] == "resume" else ["--steps", 2]))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search", "--scorer", "aneal"], "did you mean anneal"),
+        (["search", "--set", "nothing=1"], "--set must be NAME=VALUE"),
+        (["search", "--set", "rungs=0.2,0.1"], "rungs must not become shorter"),
+        (["search", "--space", "imagess"], r"--space must be one of .* \(did you mean images\?\)"),
+        (["search", "--budget", "soon"], "budget must be a time"),
+        (["search", "--probabilities", "0.5,2"], "probabilities must be a number in"),
+        (["search", "--check", "-1"], "check must be a number in"),
+        (["search", "--method", "guess"], "method must be greedy or exhaustive"),
+        (
+            ["search", "--method", "exhaustive", "--scorer", "density"],
+            "exhaustive needs the scorer anneal or retrain",
+        ),
+        (["search", "--seed", "-1"], "seed must be a whole number"),
+        (["search", "--model", "wrn-17-4"], r"must be 6n \+ 4"),
+        (["search", "--lr", "-1"], "lr must be a number in"),
+        (["search", "--device", "abacus"], "device must be auto, cpu"),
+        (["search", "--weights", "missing.safetensors"], "--weights must be a file that is there"),
+        (["search", "--out", "file"], r"--out must be a folder that can be made \(Not a directory\)"),
+        (["search", "--out", "file/below"], r"--out must be a folder that can be made \(Not a directory\)"),
+        (["search", "--out", "."], "must be an empty folder or that of the same run, got compared in it"),
+        (["search", "--out", "compared"], r"compared holds another run \(a compare, not a search\)"),
+        (["compare", "nonne"], "did you mean none"),
+        (["compare", "compared"], "compared: a folder must be that of a run with a policy"),
+        (["compare", "--train-on", "test"], "--train-on must be one of train, train\\+val"),
+        (["compare", "--out", "file"], "--out must be a folder that can be made"),
+        (["train", "--policy", "missing.json"], "no such file"),
+        (["train", "--out", "file"], "--out must be a folder that can be made"),
+        (["train", "--metric", "acuracy"], "did you mean accuracy"),
+    ],
+)
+def test_options_are_checked_before_the_data_is_read(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(options, "data_set", lambda **_: pytest.fail("the data was read"))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "compared").mkdir()
+    (tmp_path / "compared" / "spec.json").write_text('{"version": 1, "kind": "compare"}')
+    command, *rest = arguments
+    with pytest.raises(AugtreeError, match=message):
+        invoke(command, "digits", *rest)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["compared", "file", "spec.json"]
+
+
+def test_the_budget_is_checked_before_a_run_goes_on(tmp_path):
+    with pytest.raises(AugtreeError, match="budget must be a time"):
+        invoke("resume", tmp_path / "nowhere", "--budget", "soon")
+
+
+def test_a_run_s_folder_is_a_policy_too(folder, tmp_path):
+    tree = at.Tree().with_node(1, at.spaces.images()["Invert", 0.2], p=0.5)
+    (tmp_path / "run").mkdir()
+    tree.save(tmp_path / "run" / "tree.json")
+    done = invoke(
+        "compare", folder, "none", tmp_path / "run", *QUICK, "--seeds", 1, "--out", tmp_path / "c", "--json"
+    )
+    assert [row["policy"] for row in last(done)["rows"]] == ["none", "run"]
+
+
+def test_a_training_that_fails_is_told(capsys):
+    watch = Progress()
+    watch("trained", policy="mine", seed=1, failed="TaskError: it diverged")
+    watch("trained", policy="mine", seed=2, test=0.5, worst_group=None)
+    assert capsys.readouterr().out == "mine, seed 1: failed: TaskError: it diverged\nmine, seed 2: test 0.5000\n"
 
 
 def test_policies_get_short_names(tmp_path):

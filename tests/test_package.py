@@ -12,7 +12,7 @@ import augtree
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "augtree"
 LAYERS = ["errors", "keys", "files", "transforms", "policies", "data", "models", "tasks", "runs", "search"]
-LAYERS += ["comparison", "report", "testing", "demo", "cli"]
+LAYERS += ["weighting", "comparison", "report", "testing", "demo", "cli"]
 """Each may import only what stands before it; the package itself and its command stand above all."""
 
 
@@ -21,12 +21,16 @@ def test_public_names():
         "AugtreeError",
         "Forest",
         "Tree",
+        "Weighted",
+        "Weighting",
         "compare",
         "data",
         "errors",
+        "fit_forest",
         "load",
         "resume",
         "save",
+        "search_forest",
         "search_tree",
         "spaces",
         "tasks",
@@ -35,7 +39,7 @@ def test_public_names():
         "transforms",
         "wrap",
     ]
-    assert augtree.testing.__all__ == ["check_transform"]
+    assert augtree.testing.__all__ == ["check_dataset", "check_transform"]
     assert sorted(augtree.transforms.__all__) == sorted(
         [*augtree.transforms.BUILT_IN, "BUILT_IN", "Policy", "Space", "Transform", "Wrapped", "wrap"]
     )

@@ -7,6 +7,7 @@ from augtree.policies import Forest, Tree, load, save
 from augtree.search import search_tree
 from augtree.transforms import spaces
 from augtree.transforms.wrap import wrap
+from augtree.weighting import Weighted, Weighting, fit_forest, search_forest
 
 __version__ = "0.1.0"
 
@@ -14,12 +15,16 @@ __all__ = [
     "AugtreeError",
     "Forest",
     "Tree",
+    "Weighted",
+    "Weighting",
     "compare",
     "data",
     "errors",
+    "fit_forest",
     "load",
     "resume",
     "save",
+    "search_forest",
     "search_tree",
     "spaces",
     "tasks",

@@ -1,7 +1,8 @@
-"""Writing files so that they are there as a whole or not at all."""
+"""Writing files so that they are there as a whole or not at all; and folders for them."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -34,3 +35,29 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise
         reason = getattr(error, "strerror", None) or error
         raise ArgumentError("path", f"must be a file that can be written ({reason})", str(path)) from error
+
+
+def check_folder(place: Path) -> None:
+    """Raise for what can be no folder; nothing is made."""
+    try:
+        there = next(path for path in (place, *place.absolute().parents) if path.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, ValueError) as error:
+        raise no_folder(place, error) from error
+
+
+def make_folder(place: Path) -> None:
+    """Make a folder, unless it is there."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise no_folder(place, error) from error
+
+
+def no_folder(place: Path, error: Exception) -> ArgumentError:
+    """The error for a folder that cannot be made."""
+    reason = getattr(error, "strerror", None) or error
+    return ArgumentError("--out", f"must be a folder that can be made ({reason})", str(place))

@@ -137,7 +137,7 @@ def test_splits():
     assert (from_arrays(GREY, Y, seed=1).split != made.split).any()
     with pytest.raises(
         ArgumentError,
-        match="split/1 must be one of train, training, val, valid, validation, dev, test, testing, got 'tr'",
+        match="split/1 must be one of train, training, val, .*, test, testing, unlabelled, unlabeled, got 'tr'",
     ):
         from_arrays(GREY, Y, split=["train", "tr"] * 10)
     with pytest.raises(ArgumentError, match="split must be as many as the samples, 20, got 1"):

@@ -53,7 +53,7 @@ def test_indices():
     assert data.indices("val", "day").tolist() == [4]
     assert data.indices("val").dtype == np.int64
     with pytest.raises(
-        ArgumentError, match=r"split must be one of train, val, test \(did you mean test\?\), got 'tets'"
+        ArgumentError, match=r"split must be one of train, val, test, unlabelled \(did you mean test\?\), got 'tets'"
     ):
         data.indices("tets")
     with pytest.raises(ArgumentError, match="group must be one of day, night, got 'noon'"):
@@ -122,7 +122,7 @@ def test_what_cannot_be_taken(indices, message):
         ({"split": np.zeros(6, np.int64)}, r"split must be a numpy array of int8, \[N\], got 'int64 \[6\]'"),
         ({"split": [0] * 6}, "split must be a numpy array of int8, .*got 'list'"),
         ({"split": np.zeros(7, np.int8)}, "split must be as many as the samples, 6, got 7"),
-        ({"split": np.array([0, 0, 0, 3, 0, 0], np.int8)}, "split/3 must be from 0 to 2, got 3"),
+        ({"split": np.array([0, 0, 0, 4, 0, 0], np.int8)}, "split/3 must be from 0 to 3, got 4"),
         ({"split": np.ones(6, np.int8)}, "split must have at least one training sample"),
         ({"groups": np.array([0, 2, 0, 0, 0, 0])}, "groups/1 must be from 0 to 1, got 2"),
         ({"group_names": ("b", "a")}, "group_names must be sorted"),
@@ -159,7 +159,7 @@ def label_counts(data, split):
 def test_few_labels():
     few = big().few(train=10, val=4)
     assert few.counts == {"train": 10, "val": 4, "test": 10}
-    assert [label_counts(few, split) for split in SPLITS] == [[6, 4], [2, 2], [5, 5]]
+    assert [label_counts(few, split) for split in SPLITS] == [[6, 4], [2, 2], [5, 5], []]
     assert few.name == "big[train=10, val=4]"
     assert few.notes[-1] == "few labels: train=10, val=4, drawn by label with seed 0 from big"
     assert few.fingerprint == big().few(train=10, val=4).fingerprint
@@ -261,3 +261,46 @@ def test_a_set_can_be_pickled():
     again = pickle.loads(pickle.dumps(data))
     assert again.fingerprint == data.fingerprint
     assert again.preprocess == data.preprocess
+
+
+def test_with_labels_the_rest_of_the_training_samples_is_unlabelled():
+    whole = replace(big(), source={"source": "x", "seed": 0})
+    data = whole.with_labels(10)
+    train = whole.counts["train"]
+    assert data.counts == {**whole.counts, "train": 10, "unlabelled": train - 10}
+    assert str(data).endswith(f"test {whole.counts['test']}, unlabelled {train - 10})")
+    assert label_counts(data, "train") == [6, 4]
+    assert (data.samples == whole.samples).all()
+    assert (data.split[whole.split > 0] == whole.split[whole.split > 0]).all()
+    both = np.concatenate([data.indices("train"), data.indices("unlabelled")])
+    assert sorted(both.tolist()) == whole.indices("train").tolist()
+    assert data.fingerprint != whole.fingerprint
+    assert data.name == f"{whole.name}[labels=10]"
+    assert data.source == {"source": "x", "labels": 10, "seed": 0}
+    told = f"10 of {train} training samples keep their labels, drawn by label with seed 0"
+    assert data.notes[-1] == f"{told}; the other {train - 10} are unlabelled"
+    assert whole.with_labels(None) is whole
+
+
+def test_other_seeds_keep_other_labels_and_fewer_are_among_more():
+    data = big()
+    some, others = data.with_labels(10), data.with_labels(10, seed=1)
+    assert some.indices("train").tolist() != others.indices("train").tolist()
+    assert others.name == f"{data.name}[labels=10, seed=1]"
+    assert {*data.with_labels(4).indices("train").tolist()} < {*some.indices("train").tolist()}
+
+
+@pytest.mark.parametrize("labels", [0, 1000, 2.5])
+def test_labels_must_be_there(labels):
+    with pytest.raises(ArgumentError, match="labels must be a whole number from 1 to"):
+        big().with_labels(labels)
+
+
+def test_few_leaves_unlabelled_samples_alone():
+    data = replace(big(), source={"source": "x", "seed": 0}).with_labels(10)
+    few = data.few(train=4, val=2)
+    assert few.counts == {**data.counts, "train": 4, "val": 2}
+    assert few.source is None  # load draws the labels last
+    again = replace(big(), source={"source": "x", "seed": 0}).few(train=20).with_labels(10)
+    assert again.source == {"source": "x", "train": 20, "labels": 10, "seed": 0}
+    assert again.counts["unlabelled"] == 10

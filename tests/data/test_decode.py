@@ -1,11 +1,16 @@
 import io
+import struct
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from augtree.data.decode import read_pictures
+from augtree.data import decode
+from augtree.data.decode import in_order, readable_pictures
 from augtree.errors import ArgumentError
 
 RAMP = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
@@ -22,8 +27,8 @@ def packed(image, kind, **options):
 
 
 def read(*files, size=None):
-    samples, notes, problems = read_pictures([lambda file=file: io.BytesIO(file) for file in files], size)
-    return samples, notes, problems
+    found = readable_pictures([lambda file=file: io.BytesIO(file) for file in files], size)
+    return found.samples, found.notes, found.problems
 
 
 def colour(width, height, value=(10, 20, 30)):
@@ -77,9 +82,57 @@ def test_sixteen_bits_and_one_bit():
     deep = Image.fromarray(np.array([[0, 257, 65535, 25700]], np.uint16))
     samples, notes, _ = read(png(deep))
     assert samples.tolist() == [[[[0, 1, 255, 100]]]]
-    assert "16-bit values are divided by 257" in notes
+    assert "deep grey values have 16 bits in this set: they are divided by 257" in notes
     bits = Image.fromarray(np.array([[True, False]]))
     assert read(png(bits))[0].tolist() == [[[[255, 0]]]]
+
+
+@pytest.mark.parametrize(
+    ("largest", "bits", "divisor"),
+    [(255, 8, "1"), (256, 10, "4.012"), (4095, 12, "16.06"), (4096, 14, "64.25"), (16384, 16, "257")],
+)
+def test_the_depth_of_a_set_is_the_least_that_holds_it(largest, bits, divisor):
+    dark = png(Image.fromarray(np.array([[0, 5]], np.uint16)))
+    samples, notes, _ = read(dark, png(Image.fromarray(np.array([[largest, 200]], np.uint16))))
+    white = 2**bits - 1
+    expected = [[0, round(5 * 255 / white)], [round(largest * 255 / white), round(200 * 255 / white)]]
+    assert samples[:, 0, 0].tolist() == expected
+    assert f"deep grey values have {bits} bits in this set: they are divided by {divisor}" in notes
+
+
+def tiff_of_12_bits(*values):
+    """A grey TIFF of one row, written by hand: Pillow reads such files but writes none."""
+    data = int("".join(f"{value:012b}" for value in values), 2).to_bytes(len(values) * 12 // 8, "big")
+    short, long = 3, 4
+    tags = [(256, short, len(values)), (257, short, 1), (258, short, 12), (259, short, 1), (262, short, 1)]
+    tags += [(273, long, 8), (277, short, 1), (278, short, 1), (279, long, len(data))]
+    table = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+    head = struct.pack("<2sHI", b"II", 42, 8 + len(data))
+    return head + data + struct.pack("<H", len(tags)) + table + struct.pack("<I", 0)
+
+
+def test_a_file_that_states_its_depth_is_scaled_by_that():
+    samples, notes, problems = read(tiff_of_12_bits(0, 16, 4095, 2048), png(Image.fromarray(RAMP[:1, :4])))
+    assert problems == {}
+    assert samples[:, 0, 0].tolist() == [[0, 1, 255, 128], [0, 4, 8, 12]]
+    assert "deep grey values are scaled by the depth that their files state" in notes
+    samples, notes, _ = read(b"P5 2 1 4095\n" + struct.pack(">2H", 2048, 160))
+    assert samples.flatten().tolist() == [128, 10]
+    both = read(tiff_of_12_bits(4095, 0), png(Image.fromarray(np.array([[1023, 0]], np.uint16))))
+    assert both[0][:, 0, 0].tolist() == [[255, 0], [255, 0]]
+
+
+def test_sixteen_bits_a_colour():
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    row = b"\0" + struct.pack(">3H", 65535, 0x1234, 255)
+    head = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0)
+    parts = [chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(row)), chunk(b"IEND", b"")]
+    samples, notes, _ = read(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    assert samples.flatten().tolist() == [255, 0x12, 0]
+    assert "of 16-bit colours the higher byte is taken" in notes
+    assert not any("16-bit" in note for note in read(png(colour(1, 1)))[1])
 
 
 def test_the_orientation_of_the_camera_is_applied():
@@ -151,7 +204,7 @@ def test_what_cannot_be_read_is_told_apart():
     floats = packed(Image.fromarray(np.zeros((64, 64), np.float32)), "TIFF")
     deep = packed(Image.fromarray(np.full((64, 64), 70000, np.int32)), "TIFF")
     files = [good, b"no picture", good[: len(good) // 2], floats, deep]
-    _, _, problems = read_pictures([*(lambda file=file: io.BytesIO(file) for file in files), missing])
+    problems = readable_pictures([*(lambda file=file: io.BytesIO(file) for file in files), missing]).problems
     assert set(problems) == {1, 2, 3, 4, 5}
     assert problems[1] == "is no picture that Pillow knows"
     assert problems[2].startswith("cannot be read (")
@@ -163,3 +216,31 @@ def test_what_cannot_be_read_is_told_apart():
 def test_where_nothing_can_be_read():
     samples, notes, problems = read(b"x", b"y")
     assert (len(samples), notes, set(problems)) == (0, (), {0, 1})
+
+
+def test_what_can_be_read_comes_without_the_rest():
+    files = [png(Image.new("L", (2, 2), value)) for value in range(5)]
+    files[1], files[3] = b"no picture", files[3][:44]
+    openers = [lambda file=file: io.BytesIO(file) for file in files]
+    found = readable_pictures(openers)
+    assert found.samples[:, 0, 0, 0].tolist() == [0, 2, 4]
+    assert found.rows.tolist() == [0, 2, 4]
+    assert set(found.problems) == {1, 3}
+    assert found.kept is None
+
+
+def test_progress_counts_headers_and_pictures(monkeypatch):
+    monkeypatch.setattr(decode, "AT_ONCE", 2)
+    file, told = png(Image.new("L", (2, 2))), []
+    readable_pictures([lambda: io.BytesIO(file)] * 3, progress=lambda done, total: told.append((done, total)))
+    assert told == [(2, 6), (3, 6), (5, 6), (6, 6)]
+
+
+def test_threads_are_never_far_ahead_of_what_is_written():
+    started, pool = [], ThreadPoolExecutor(2)
+    with pool:
+        parts = in_order(pool, lambda part: started.append(part) or part, [[i] for i in range(100)], 4)
+        assert [next(parts), next(parts)] == [[0], [1]]
+        time.sleep(0.05)
+        assert len(started) <= 6
+        assert list(parts) == [[i] for i in range(2, 100)]

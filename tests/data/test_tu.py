@@ -3,8 +3,9 @@ import zipfile
 import pytest
 import torch
 
-from augtree.data.tu import read_tu
-from augtree.errors import DataError
+from augtree.data import load
+from augtree.data.tu import read_tu, tu_dataset
+from augtree.errors import ArgumentError, DataError
 
 FILES = {
     # Two graphs: a triangle with a self-loop and a doubled edge, and an edge listed in one direction only.
@@ -107,3 +108,38 @@ def test_what_is_no_set_is_refused(tmp_path):
     (tmp_path / "bad.zip").write_bytes(b"PK nothing")
     with pytest.raises(DataError, match="must be a TU set"):
         read_tu(tmp_path / "bad.zip")
+
+
+BARE = {"node_labels": None, "node_attributes": None, "edge_labels": None}
+STARS = {
+    # Ten stars of 4 nodes and a pair each: degrees 3, 1, 1, 1 and 1, 1.
+    "A": "".join(f"{6 * i + 1}, {6 * i + j}\n" for i in range(10) for j in (2, 3, 4))
+    + "".join(f"{6 * i + 5}, {6 * i + 6}\n" for i in range(10)),
+    "graph_indicator": "".join(f"{2 * i + 1}\n" * 4 + f"{2 * i + 2}\n" * 2 for i in range(10)),
+    "graph_labels": "1\n2\n" * 10,
+    **BARE,
+}
+
+
+def test_degree_features_for_a_set_without_any(tmp_path):
+    path = write(tmp_path / "tiny", STARS)
+    data = load(str(path), features="degree")
+    assert data.samples[0].x.tolist() == [[0, 0, 0, 1], [0, 1, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]]
+    assert data.samples[1].x.tolist() == [[0, 1, 0, 0], [0, 1, 0, 0]]
+    assert data.samples[1].num_nodes == 2
+    assert data.notes[-1] == "node features: the degree, one-hot, the last of 4 columns for 3 and more"
+    assert load(**data.source).fingerprint == data.fingerprint != tu_dataset(path).fingerprint
+
+
+def test_degree_features_are_refused_where_there_are_others(tmp_path):
+    path = write(tmp_path / "tiny")
+    with pytest.raises(ArgumentError, match="features must be left out for TINY: its nodes have features"):
+        tu_dataset(path, features="degree")
+    with pytest.raises(ArgumentError, match="features must be one of degree, got 'ones'"):
+        tu_dataset(path, features="ones")
+
+
+def test_a_graph_is_pickled_without_the_others(tmp_path):
+    first = read_tu(write(tmp_path / "tiny"))[0]
+    for field in (first.x, first.edge_index, first.edge_attr, first.y):
+        assert field.untyped_storage().nbytes() == field.numel() * field.element_size()

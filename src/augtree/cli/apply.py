@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Seed, app, finish, say
-from augtree.errors import ArgumentError, DataError
+from augtree.errors import ArgumentError, DataError, PolicyFileError
 from augtree.policies.named import NAMED
 
 
@@ -18,27 +18,31 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Grow a tree for digits with few labels, hold it against the free policies, and show what it does."""
+    """Grow a tree for each of three groups of digits with few labels, learn their weights, and show what helps."""
     import torch
 
     from augtree import demo as story
+    from augtree.cli.forest import tell_forest
     from augtree.cli.progress import Progress
-    from augtree.cli.search import stoppable, tell_tree
+    from augtree.cli.search import stoppable
 
     torch.set_num_threads(1)
-    say(f"Handwritten digits, {story.LABELS} labels to train on. The search:")
+    say(f"Handwritten digits, {story.LABELS} labels to train on, in three groups that were planted: of a third, half")
+    say("are negatives; a third is shifted; a third is turned. A tree for each group:")
     with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Progress() as watch:
         found, table = story.run(out, seed, watch)
-    tell_tree(found)
+    tell_forest(found)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
-    say(f"\nPictures and what becomes of them: {out}/sheet.png. The tree: {out}/tree.svg and {out}/tree.json")
-    files = {name: str(out / name) for name in ("tree.json", "tree.svg", "sheet.png")}
-    finish({"tree": str(found.tree), "verdict": table.verdict(), "files": files}, as_json)
+    say(f"\nDigits of each group and what its tree makes of them: {out}/sheet.png. The trees: {out}/forest.svg")
+    files = {name: str(out / name) for name in ("forest.json", "forest.svg", "sheet.png", "tree.json")}
+    finish({"forest": str(found.forest), "verdict": table.verdict(), "files": files}, as_json)
 
 
 @app.command()
 def apply(
-    policy: Annotated[str, typer.Argument(help=f"A policy file, or a name: {', '.join(NAMED)}.")],
+    policy: Annotated[
+        str, typer.Argument(help=f"A policy file, the folder of a run, or a name: {', '.join(NAMED)}.")
+    ],
     pictures: Annotated[list[Path], typer.Argument(help="Pictures, or folders with pictures.")],
     out: Annotated[Path, typer.Option(help="The sheet, a PNG file.")] = Path("sheet.png"),
     copies: Annotated[int, typer.Option(min=1, max=32, help="Versions of each picture.")] = 7,
@@ -61,6 +65,7 @@ def apply_policy(
     from augtree.report import sheet
 
     found = find(policy)
+    check_policy(policy, found)
     check_target(out, [Path(policy), *places])
     read, broken, all_of_them = read_pictures(places, out, most, size)
     rows = sheet.augmented(found, [(name, picture) for name, picture, _ in read], copies, seed)
@@ -78,12 +83,34 @@ def apply_policy(
     return {"sheet": str(out), "policy": policy, **counts}
 
 
+def check_policy(policy: str, found: Any) -> None:
+    """Raise for what works on graphs: a sheet shows pictures."""
+    from augtree.policies import Forest
+
+    trees = [member.tree for member in found.groups.values()] if isinstance(found, Forest) else [found]
+    if any(tree.domain == "graph" for tree in trees):
+        raise PolicyFileError(policy, "", "a policy must work on pictures here, got one for graphs")
+
+
 def check_target(out: Path, inputs: list[Path]) -> None:
     """Raise rather than write over what was to be read."""
     if out.suffix.lower() != ".png":
         raise ArgumentError("--out", "must end in .png", str(out))
     if out.resolve() in [path.resolve() for path in inputs]:
         raise ArgumentError("--out", "must not be one of the files to read", str(out))
+
+
+def check_place(place: Path) -> None:
+    """Raise for data sets: a sheet shows pictures in files."""
+    from augtree.data.tu import is_tu
+
+    rule = f"{place}: must be a picture or a folder with pictures"
+    if is_tu(place):
+        raise DataError(f"{rule}, got a set of graphs")
+    if place.suffix.lower() == ".zip" and place.is_file():
+        raise DataError(f"{rule}, got a zip file: unpack it first")
+    if not place.exists() and not place.suffix:
+        raise DataError(f"{rule}, but there is no such file or folder (the name of a data set will not do)")
 
 
 def read_pictures(
@@ -97,10 +124,12 @@ def read_pictures(
 
     files: list[tuple[Path, Path | None]] = []
     for place in places:
+        check_place(place)
         if place.is_dir():
             inside = [file for file in sheet.pictures_in(place) if file.resolve() != out.resolve()]
             if not inside:
-                raise DataError(f"{place}: a folder must have pictures ({', '.join(sheet.SUFFIXES)}), got none")
+                what = " (it is a run's folder)" if (place / "spec.json").is_file() else ""
+                raise DataError(f"{place}: a folder must have pictures ({', '.join(sheet.SUFFIXES)}), got none{what}")
             files += [(file, place) for file in inside]
         else:
             files.append((place, None))

@@ -12,13 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import say
+from augtree.cli.reading import OPTION, read
 from augtree.errors import ArgumentError
 
 Data = Annotated[
     str,
     typer.Argument(
         help="A folder of pictures with index.csv (path,label[,group][,split]) or with one subfolder a class, "
-        "a zip of one, or a name: digits, cifar10, NCI1 and other TU sets; or a run, for its data and task."
+        "a zip of one, or a name (augtree data list): digits, cifar10, NCI1, ...; or a run, for its data and task."
     ),
 ]
 DATA, TASK = "The data", "The task"
@@ -41,11 +42,29 @@ def data_set(
     ] = None,
     train: Annotated[int | None, option(DATA, "Keep so many training samples.")] = None,
     val: Annotated[int | None, option(DATA, "Keep so many validation samples.")] = None,
+    labels: Annotated[
+        int | None, option(DATA, "Keep the labels of so many training samples; the others are unlabelled.")
+    ] = None,
+    groups: Annotated[
+        str | None,
+        option(DATA, "Other groups: column:NAME of index.csv; for graphs size-degree:4x4, size:4 or degree:4."),
+    ] = None,
+    merge: Annotated[
+        str | None, option(DATA, "nearest: join groups that are too small with the one most like them.")
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        option(DATA, "Where decoded pictures are kept (default: from 256 MiB, $AUGTREE_CACHE or ~/.cache/augtree)."),
+    ] = None,
+    data_option: Annotated[
+        list[str] | None, option(DATA, "An option of a named set, NAME=VALUE; may be repeated.", OPTION)
+    ] = None,
+    download: Annotated[bool, option(DATA, "Fetch a named set that is not there.", "--download")] = False,
 ) -> Any:
     """The data set that is asked for."""
-    from augtree.data import load
-
-    found = load(data, root, size=size, split_by=split_by, train=train, val=val, fill=fill)
+    asked = {"size": size, "split_by": split_by, "train": train, "val": val, "labels": labels, "fill": fill}
+    asked |= {"groups": groups, "merge": merge} | ({} if cache is None else {"cache": cache})
+    found = read(data, root, download=download, own=data_option or (), **asked)
     say(f"{found}")
     for note in found.notes:
         say(f"  {note}")
@@ -77,8 +96,12 @@ def task(
     import torch
 
     from augtree.tasks import Classification
+    from augtree.tasks.trainer import device_of
 
     torch.set_num_threads(threads)
+    device_of(device)
+    if weights is not None and not weights.is_file():
+        raise ArgumentError("--weights", "must be a file that is there", str(weights))
     return Classification(
         model=model,
         epochs=epochs,
@@ -113,29 +136,46 @@ def preprocessing(name: str) -> Any:
     return known[name]
 
 
-def on_data_and_task(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that gets a data set and a task, and all the options that make them."""
+Command = Callable[..., None]
+
+
+def on_data_and_task(check: Command) -> Callable[[Command], Command]:
+    """A command that gets a data set and a task, and all the options that make them.
+
+    Data may take long to read, so `check`, which takes some of the command's own options, raises before that for what
+    is wrong with them.
+    """
     makers: tuple[Callable[..., Any], ...] = (data_set, task)
-    own = parameters_of(command)[2:]
 
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
-        parts = [{name: given.pop(name) for name in inspect.signature(maker).parameters} for maker in makers]
-        run = Path(parts[0]["data"])
-        is_run = (run / "spec.json").is_file()
-        if any(p.name == "run" for p in own):
-            given["run"] = run if is_run else None
-        made = of_run(run, parts) if is_run else [maker(**part) for maker, part in zip(makers, parts, strict=True)]
-        command(*made, **given)
+    def decorated(command: Command) -> Command:
+        own = parameters_of(command)[2:]
 
-    parameters = [p for maker in makers for p in parameters_of(maker)] + [p for p in own if p.name != "run"]
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    del wrapped.__wrapped__
-    return wrapped
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            parts = [{name: given.pop(name) for name in inspect.signature(maker).parameters} for maker in makers]
+            check(**{name: given[name] for name in inspect.signature(check).parameters})
+            run = Path(parts[0]["data"])
+            is_run = (run / "spec.json").is_file()
+            if any(p.name == "run" for p in own):
+                given["run"] = run if is_run else None
+            command(*(of_run(run, parts) if is_run else made(parts)), **given)
+
+        parameters = [p for maker in makers for p in parameters_of(maker)] + [p for p in own if p.name != "run"]
+        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+        del wrapped.__wrapped__
+        return wrapped
+
+    return decorated
 
 
-def of_run(folder: Path, parts: list[dict[str, Any]]) -> list[Any]:
+def made(parts: list[dict[str, Any]]) -> tuple[Any, Any]:
+    """The data and the task; the task first, since it is checked at once."""
+    asked = task(**parts[1])
+    return data_set(**parts[0]), asked
+
+
+def of_run(folder: Path, parts: list[dict[str, Any]]) -> tuple[Any, Any]:
     """The data and the task of a run; nothing else may be asked of them."""
     import torch
 
@@ -151,9 +191,10 @@ def of_run(folder: Path, parts: list[dict[str, Any]]) -> list[Any]:
                 raise ArgumentError(option_name, f"must be left out: data and task are those of {folder}", part[name])
     torch.set_num_threads(parts[1]["threads"])
     spec = read_spec(folder)
+    asked = task_again(spec["task"], Reader(folder / "spec.json", ()))
     data = data_again(spec["data"], folder)
     say(f"The data and the task of {folder}: {data}")
-    return [data, task_again(spec["task"], Reader(folder / "spec.json", ()))]
+    return data, asked
 
 
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -45,11 +45,34 @@ class Progress:
             say(f"At most {scorings:,} scorings: {about['candidates']} candidates, up to {about['nodes']} nodes.")
         if trainings:
             say(f"{trainings} trainings.")
+        if about.get("training"):
+            say(f"The {about['training']}: {steps} steps.")
         self.start(scorings or trainings or steps)
 
+    def on_note(self, text: str) -> None:
+        """Something that should be known."""
+        say(text)
+
+    def on_group(self, group: str, number: int, of: int, data: Any) -> None:
+        """The search of a group's tree begins."""
+        say(f"\nGroup {group} ({number} of {of}): {data}")
+
+    def on_grown(self, group: str, result: Any, number: int, of: int) -> None:
+        """A worker has grown a group's tree."""
+        tree = result.tree if len(result.tree) else "empty"
+        say(f"Group {group} ({number} of {of} done): {tree}, {result.cost.training_equivalents:.1f} trainings.")
+
+    def on_plain(self) -> None:
+        """A model without augmentation is trained."""
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], description="training without augmentation and weights")
+
     def start(self, total: int) -> None:
-        """Show a bar where somebody looks."""
-        self.total = total
+        """Show a bar where somebody looks; a former one is done."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+        self.begin, self.done, self.first, self.total = time.perf_counter(), 0, True, total
         if sys.stderr.isatty() and total:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -100,5 +123,8 @@ class Progress:
     def on_trained(self, policy: str, seed: int, **found: Any) -> None:
         """A training of a comparison is done."""
         self.step(f"{policy}, seed {seed}")
+        if "failed" in found:
+            say(f"{policy}, seed {seed}: failed: {found['failed']}")
+            return
         figures = ", ".join(f"{name} {value:.4f}" for name, value in found.items() if value is not None)
         say(f"{policy}, seed {seed}: {figures}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,15 +14,39 @@ import typer
 from augtree.cli.app import Json, Seed, app, finish, say
 from augtree.cli.options import on_data_and_task
 from augtree.cli.progress import Progress
-from augtree.errors import ArgumentError, RunError
+from augtree.errors import ArgumentError, RunError, one_of
 
 Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new one in runs/).")]
 STOPPED = 130
+SPACES = ("auto", "images", "images+composites", "simclr", "graphs")
 SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
+def check_search(
+    depth: int,
+    scorer: str,
+    scorer_option: list[str] | None,
+    space: str,
+    probabilities: str,
+    budget: str | None,
+    check: float,
+    method: str,
+    out: Path | None,
+    seed: int,
+) -> None:
+    """Raise for options that no search can have."""
+    from augtree.runs.store import check_place
+    from augtree.search.search import checked_options
+
+    one_of("--space", space, SPACES)
+    options = scorer_of(scorer, scorer_option or [])
+    checked_options(depth, options, numbers_of("--probabilities", probabilities), seed, budget, check, method)
+    if out is not None:
+        check_place(out, "search")
+
+
 @app.command()
-@on_data_and_task
+@on_data_and_task(check_search)
 def search(
     data: Any,
     task: Any,
@@ -53,7 +77,7 @@ def search(
             space_of(space, data),
             depth=depth,
             scorer=scorer_of(scorer, scorer_option or []),
-            probabilities=[float_of("--probabilities", p) for p in probabilities.split(",")],
+            probabilities=numbers_of("--probabilities", probabilities),
             seed=seed,
             out=folder,
             budget=budget,
@@ -95,7 +119,7 @@ def tell_tree(result: Any) -> None:
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(help="The folder of a search or a comparison that was stopped.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a search, a forest or a comparison that was stopped.")],
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     as_json: Json = False,
@@ -103,16 +127,23 @@ def resume(
     """Go on with a run that was stopped; the result is the one that it would have given."""
     import torch
 
+    from augtree.cli.forest import tell_forest
     from augtree.comparison import Comparison
     from augtree.comparison import resume as go_on
+    from augtree.search import TreeResult
+    from augtree.search.search import parsed_budget
 
+    parsed_budget(budget)
     torch.set_num_threads(threads or threads_of(run))
     with stoppable(run), Progress() as watch:
         result = go_on(run, budget=budget, watch=watch)
     if isinstance(result, Comparison):
         tell_comparison(result, run, as_json)
     else:
-        tell_tree(result)
+        if isinstance(result, TreeResult):
+            tell_tree(result)
+        else:
+            tell_forest(result)
         finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 
 
@@ -156,8 +187,21 @@ def about_run(folder: Path) -> dict[str, Any]:
         return {"run": str(folder), "kind": "?", "data": "?", "status": str(error), "units": 0, "seconds": 0.0}
 
 
+def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -> None:
+    """Raise for options that no comparison can have."""
+    from augtree.comparison.trainings import TRAIN_ON
+    from augtree.policies.named import find
+    from augtree.runs.store import check_place
+
+    one_of("--train-on", train_on, TRAIN_ON)
+    for policy in named(policies or []).values():
+        find(policy)
+    if out is not None:
+        check_place(out, "compare")
+
+
 @app.command()
-@on_data_and_task
+@on_data_and_task(check_compare)
 def compare(
     data: Any,
     task: Any,
@@ -167,6 +211,10 @@ def compare(
             help="Policy files and names (default: none, randaugment, trivialaugment; for a run also its tree)."
         ),
     ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(help="For the run of a forest: also with other weights, such as alpha=10,200 (repeatable)."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 3,
     train_on: Annotated[str, typer.Option(help="train, or train+val.")] = "train",
     out: Out = None,
@@ -175,16 +223,44 @@ def compare(
 ) -> None:
     """Train with each policy, the same budget for each, and say which is best."""
     from augtree.comparison import compare as run_comparison
+    from augtree.comparison import free_policies
 
     folder = out or new_folder("compare")
     chosen = named(policies) if policies else None
-    if run is not None and (run / "tree.json").is_file():
-        from augtree.comparison import free_policies
-
-        chosen = {**(chosen or free_policies(data)), **named([str(run / "tree.json")])}
+    own = {} if run is None else ways_of_run(run, vary or [])
+    if own:
+        chosen = {**(chosen or free_policies(data)), **own}
+    elif vary:
+        raise ArgumentError("--vary", "must be for the run of a forest, in the place of the data", vary[0])
     with stoppable(folder), Progress() as watch:
         result = run_comparison(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
     tell_comparison(result, folder, as_json)
+
+
+def ways_of_run(run: Path, vary: list[str]) -> dict[str, Any]:
+    """What a run found, as ways to train: its tree; or its forest, with learned weights, uniform ones, and others."""
+    from dataclasses import replace
+
+    from augtree.weighting.weighted import weighted_of_run
+
+    forest = weighted_of_run(run)
+    if forest is None:
+        if vary:
+            raise ArgumentError("--vary", f"must be for the run of a forest, and {run} is none", vary[0])
+        return named([str(run / "tree.json")]) if (run / "tree.json").is_file() else {}
+    forest = replace(forest, groups=None, merge=None)  # the data is the run's, in its groups
+    one = {"one tree": str(run / "one-tree")} if (run / "one-tree" / "tree.json").is_file() else {}
+    even = replace(forest, weighting=replace(forest.weighting, eta=0.0, start="uniform"))
+    found: dict[str, Any] = {**one, "forest, uniform weights": even, "forest": forest}
+    for text in vary:
+        name, _, values = text.partition("=")
+        if not hasattr(forest.weighting, name) or not values:
+            raise ArgumentError("--vary", "must be NAME=VALUE,VALUE... with an option of the weights", text)
+        for value in values.split(","):
+            like = getattr(forest.weighting, name)
+            changed = {name: parsed(name, value, 1 if like is None else like, "--vary")}
+            found[f"forest, {name}={value}"] = replace(forest, weighting=replace(forest.weighting, **changed))
+    return found
 
 
 def named(policies: list[str]) -> dict[str, Any]:
@@ -213,8 +289,18 @@ def tell_comparison(result: Any, folder: Path, as_json: bool) -> None:
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
 
 
+def check_train(policy: str, out: Path | None) -> None:
+    """Raise for options that no training can have."""
+    from augtree.files import check_folder
+    from augtree.policies.named import find
+
+    find(policy)
+    if out is not None:
+        check_folder(out)
+
+
 @app.command()
-@on_data_and_task
+@on_data_and_task(check_train)
 def train(
     data: Any,
     task: Any,
@@ -257,19 +343,18 @@ def new_folder(what: str) -> Path:
 
 
 def space_of(name: str, data: Any) -> Any:
-    """A space by name."""
+    """A space by name, for the data."""
+    from augtree.search.search import default_space
     from augtree.transforms import spaces
 
-    known = {
-        "auto": lambda: spaces.images(composites=True, fill=data.fill) if data.domain == "image" else spaces.graphs(),
+    known: dict[str, Callable[[], Any]] = {
+        "auto": lambda: default_space(data),
         "images": lambda: spaces.images(fill=data.fill),
         "images+composites": lambda: spaces.images(composites=True, fill=data.fill),
         "simclr": spaces.simclr,
         "graphs": spaces.graphs,
     }
-    if name not in known:
-        raise ArgumentError("--space", f"must be one of {', '.join(known)}", name)
-    return known[name]()
+    return known[one_of("--space", name, SPACES)]()
 
 
 def scorer_of(name: str, given: list[str]) -> Any:
@@ -290,22 +375,27 @@ def scorer_of(name: str, given: list[str]) -> Any:
     return SCORERS[name](**chosen)
 
 
-def parsed(key: str, text: str, like: Any) -> Any:
+def parsed(key: str, text: str, like: Any, option: str = "--set") -> Any:
     """A value of the same kind as the default."""
     if isinstance(like, tuple):
-        return tuple(parsed(key, part, like[0]) for part in text.split(","))
+        return tuple(parsed(key, part, like[0], option) for part in text.split(","))
     if isinstance(like, str):
         return text
     if isinstance(like, bool):
         if text.lower() not in SAID:
-            raise ArgumentError(f"--set {key}", f"must be one of {', '.join(SAID)}", text)
+            raise ArgumentError(f"{option} {key}", f"must be one of {', '.join(SAID)}", text)
         return SAID[text.lower()]
-    value = float_of(f"--set {key}", text)
+    value = float_of(f"{option} {key}", text)
     if isinstance(like, int):
         if value != int(value):
-            raise ArgumentError(f"--set {key}", "must be a whole number", text)
+            raise ArgumentError(f"{option} {key}", "must be a whole number", text)
         return int(value)
     return value
+
+
+def numbers_of(field: str, text: str) -> list[float]:
+    """Numbers with commas between them."""
+    return [float_of(field, part) for part in text.split(",")]
 
 
 def float_of(field: str, text: str) -> float:

@@ -14,11 +14,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from augtree.data.splits import SPLITS, choose
+from augtree.data.cache import from_pickle, gathered, to_pickle
+from augtree.data.splits import SPLITS, UNLABELLED, choose
 from augtree.errors import ArgumentError, nearest, whole_number
 from augtree.transforms.base import Transform
 
 Ints = NDArray[np.int64]
+LATER = ("labels", "groups", "merge")
+"""What `load` does last, after it has drawn a few samples."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +35,7 @@ class Dataset:
     """int64 [N]; where a sample may have several labels, uint8 [N,L] of 0 and 1."""
     classes: tuple[str, ...]
     split: NDArray[np.int8]
-    """0 train, 1 val, 2 test."""
+    """0 train, 1 val, 2 test, 3 unlabelled: of these nobody reads the labels, neither to train nor to judge."""
     groups: Ints
     """The number of each sample's group."""
     group_names: tuple[str, ...]
@@ -75,6 +78,12 @@ class Dataset:
         counts = ", ".join(f"{name} {count}" for name, count in self.counts.items())
         return f"Dataset({self.name}: {what}, {self.num_classes} {kind}, {groups}; {counts})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "samples": to_pickle(self.samples)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, samples=from_pickle(state["samples"]))
+
     @property
     def domain(self) -> Literal["image", "graph"]:
         """What the samples are."""
@@ -92,8 +101,9 @@ class Dataset:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of samples of each split."""
-        return dict(zip(SPLITS, np.bincount(self.split, minlength=3).tolist(), strict=True))
+        """The number of samples of each split; unlabelled ones are named where there are any."""
+        found = dict(zip(SPLITS, np.bincount(self.split, minlength=len(SPLITS)).tolist(), strict=True))
+        return {name: count for name, count in found.items() if count or name != SPLITS[UNLABELLED]}
 
     def indices(self, split: str | None = None, group: str | None = None) -> Ints:
         """Which samples are in a split, in a group, in both."""
@@ -120,7 +130,7 @@ class Dataset:
         pictures = self.samples
         return replace(
             self,
-            samples=pictures[which] if isinstance(pictures, Tensor) else tuple(pictures[i] for i in rows),
+            samples=gathered(pictures, rows) if isinstance(pictures, Tensor) else tuple(pictures[i] for i in rows),
             labels=self.labels[which],
             split=split[rows],
             groups=self.groups[rows],
@@ -144,12 +154,35 @@ class Dataset:
         few = self._at(np.flatnonzero(split >= 0), split)
         given = self.source
         # `load` has one seed and draws once: what it cannot do again has no source.
-        again = given is not None and given.get("seed", 0) == seed and "train" not in given and "val" not in given
+        again = given is not None and given.get("seed", 0) == seed and not {"train", "val", *LATER} & {*given}
         return replace(
             few,
             name=f"{self.name}[{asked}]" if seed == 0 else f"{self.name}[{asked}, seed={seed}]",
             source={**given, **told, "seed": seed} if given is not None and again else None,
             notes=(*self.notes, f"few labels: {asked}, drawn by label with seed {seed} from {self.name}"),
+        )
+
+    def with_labels(self, labels: int | None, seed: int = 0) -> Dataset:
+        """Keep the labels of that many training samples, drawn by label; the other training samples are unlabelled.
+
+        All samples stay, unlike with `few`. What is unlabelled already stays so.
+        """
+        if labels is None:
+            return self
+        split, rows = self.split.copy(), self.indices("train")
+        kept = choose(self.labels[rows], whole_number("labels", labels, 1, len(rows)), seed=seed, role="labels")
+        split[rows] = UNLABELLED
+        split[rows[kept]] = 0
+        asked = f"labels={labels}" if seed == 0 else f"labels={labels}, seed={seed}"
+        given = self.source
+        again = given is not None and given.get("seed", 0) == seed and not {*LATER} & {*given}
+        told = f"{labels} of {len(rows)} training samples keep their labels, drawn by label with seed {seed}"
+        return replace(
+            self,
+            name=f"{self.name}[{asked}]",
+            split=split,
+            source={**given, "labels": labels, "seed": seed} if given is not None and again else None,
+            notes=(*self.notes, f"{told}; the other {len(rows) - labels} are unlabelled"),
         )
 
     def _few_train(self, split: NDArray[np.int8], train: int | None, seed: int) -> Ints:

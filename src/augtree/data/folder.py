@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import posixpath
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from augtree.data.broken import check_left_out, note_for
 from augtree.data.dataset import Dataset
-from augtree.data.decode import Opener, read_pictures
+from augtree.data.decode import Progress, Readable, readable_pictures
 from augtree.data.labels import in_order, matrix, numbered
 from augtree.data.splits import SPLIT_NAMES, Split, complete_split, make_split, split_number
 from augtree.errors import ArgumentError, DataError, nearest, shown
@@ -45,13 +47,22 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def read_folder(path: str | Path, *, size: int | None = None, split_by: str | None = None, seed: int = 0) -> Dataset:
+def read_folder(
+    path: str | Path,
+    *,
+    size: int | None = None,
+    split_by: str | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    seed: int = 0,
+) -> Dataset:
     """The pictures of a folder or a zip file.
 
     Either index.csv has the columns path and label, perhaps group and split, and any others; several labels of one
     picture are separated by `;`. Or each class has its folder, perhaps below train, val and test. `size` is the side
     of the square that pictures are scaled and cut to; `split_by` is a column (patient, camera) whose values are kept
-    together in a new split.
+    together in a new split. Sets of 256 MiB and more are decoded once, into a folder of the disk ($AUGTREE_CACHE, or
+    ~/.cache/augtree), smaller ones too where `cache` names a folder; `progress(done, of)` is told meanwhile.
     """
     path = Path(path)
     with ExitStack() as stack:
@@ -63,25 +74,25 @@ def read_folder(path: str | Path, *, size: int | None = None, split_by: str | No
         split, notes = split_for(table, labels, groups, split_by, seed)
         check_training(table, labels, classes, split)
         openers = [files.opener(name) for name in table.paths]
-        samples, told, problems = read_pictures(openers, size)
-    if problems:
-        raise listed(table, problems)
-    given = {"size": size, "split_by": split_by}
+        found = readable_pictures(openers, size, cache=cache, of=str(path.resolve()), progress=progress)
+    names = [f"{where}: {name}" if where else name for where, name in zip(table.where, table.paths, strict=True)]
+    check_left_out(table.place, names, found.problems, labels, classes, split, groups, group_names)
+    rows, given = found.rows, {"size": size, "split_by": split_by}
     return Dataset(
         name=path.resolve().stem if path.is_file() else path.resolve().name,
-        samples=samples,
-        labels=torch.from_numpy(labels),
+        samples=found.samples,
+        labels=torch.from_numpy(labels[rows]),
         classes=classes,
-        split=split,
-        groups=groups,
+        split=split[rows],
+        groups=groups[rows],
         group_names=group_names,
         source={
             "source": str(path.resolve()),
             **{name: value for name, value in given.items() if value is not None},
             "seed": seed,
         },
-        notes=(*table.notes, *told, *notes),
-        columns=table.columns,
+        notes=(*table.notes, *found.notes, *notes, *note_for(names, found.problems, found.kept), *kept_at(found)),
+        columns={name: tuple(column[row] for row in rows) for name, column in table.columns.items()},
     )
 
 
@@ -95,13 +106,18 @@ class Files:
     """The folder, or None for a zip file."""
     archive: zipfile.ZipFile | None
     prefix: str
+    state: str = ""
+    """Changes with the zip file. One that is fetched again, since it was damaged, has the checksums it had."""
 
     @staticmethod
     def open(path: Path, stack: ExitStack) -> Files:
         """List the files; a folder that holds everything is stepped into."""
         archive = None
         if path.is_dir():
-            found = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
+            try:
+                found = list(files_below(path))
+            except OSError as error:
+                raise DataError(f"{path}: every folder in it must be readable ({error})") from error
         else:
             try:
                 archive = stack.enter_context(zipfile.ZipFile(path))
@@ -111,18 +127,12 @@ class Files:
         names = [name for name in found if not hidden(name)]
         prefix = common_top(names)
         inside = frozenset(name[len(prefix) :] for name in names)
-        return Files(str(path), inside, None if archive else path, archive, prefix)
+        state = state_of(path.stat()) if archive else ""
+        return Files(str(path), inside, None if archive else path, archive, prefix, state)
 
-    def opener(self, name: str) -> Opener:
+    def opener(self, name: str) -> PictureIn:
         """A function that opens a file, or fails as a missing file does."""
-
-        def open_it() -> BinaryIO:
-            actual = self.find(name)
-            if self.archive is not None:
-                return io.BytesIO(self.archive.read(self.prefix + actual))
-            return cast(Path, self.base).joinpath(self.prefix + actual).open("rb")
-
-        return open_it
+        return PictureIn(name, self)
 
     def find(self, name: str) -> str:
         """A path of index.csv as the file is called; the strokes of Windows serve as well."""
@@ -138,6 +148,48 @@ class Files:
         """The content of a file."""
         with self.opener(name)() as file:
             return file.read()
+
+
+def files_below(folder: str | Path, before: str = "") -> Iterator[str]:
+    """The paths of the files in a folder and the folders below it; links to folders are not followed."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(entry.path, f"{before}{entry.name}/")
+            elif entry.is_file():
+                yield f"{before}{entry.name}"
+
+
+def state_of(about: os.stat_result) -> str:
+    """Size and time of change of a file."""
+    return f"{about.st_size} {about.st_mtime_ns}"
+
+
+@dataclass(frozen=True)
+class PictureIn:
+    """Opens one of the files."""
+
+    name: str
+    files: Files
+
+    def __call__(self) -> BinaryIO:
+        """The open file."""
+        actual, archive = self.files.prefix + self.files.find(self.name), self.files.archive
+        if archive is not None:
+            return io.BytesIO(archive.read(actual))
+        return cast(Path, self.files.base).joinpath(actual).open("rb")
+
+    def stamp(self) -> str:
+        """Changes when the file does: by its size and its time of change; in a zip file, by its checksum too."""
+        try:
+            actual, archive = self.files.prefix + self.files.find(self.name), self.files.archive
+            if archive is not None:
+                member = archive.getinfo(actual)
+                return f"{self.name} {member.file_size} {member.CRC:08x} {self.files.state}"
+            about = cast(Path, self.files.base).joinpath(actual).stat()
+        except (OSError, ValueError) as error:
+            return f"{self.name} {type(error).__name__}"
+        return f"{self.name} {state_of(about)}"
 
 
 def hidden(name: str) -> bool:
@@ -336,12 +388,8 @@ def check_training(table: Table, labels: NDArray[Any], classes: tuple[str, ...],
         )
 
 
-def listed(table: Table, problems: Mapping[int, str]) -> DataError:
-    """One error for all pictures that could not be read."""
-    lines = [
-        f"  {table.where[row]}{': ' if table.where[row] else ''}{shown(table.paths[row], 200)[1:-1]}: {problems[row]}"
-        for row in sorted(problems)[:5]
-    ]
-    more = [f"  and {len(problems) - 5} more"] if len(problems) > 5 else []
-    head = f"{table.place}: every picture must be readable, but {len(problems)} of {len(table.paths)} are not:"
-    return DataError("\n".join([head, *lines, *more]))
+def kept_at(found: Readable) -> tuple[str, ...]:
+    """Where decoded pictures lie, if not in memory."""
+    if found.kept is None:
+        return ()
+    return (f"the decoded pictures are kept in {found.kept} ({found.samples.numel() / 2**20:.0f} MiB)",)

@@ -14,13 +14,26 @@ from augtree.keys import Key
 Ints = NDArray[np.int64]
 Split = NDArray[np.int8]
 
-SPLITS = ("train", "val", "test")
-SPLIT_NAMES = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2}
+SPLITS = ("train", "val", "test", "unlabelled")
+"""The last one: training samples whose labels nobody reads."""
+UNLABELLED = 3
+SPLIT_NAMES = {
+    "train": 0,
+    "training": 0,
+    "val": 1,
+    "valid": 1,
+    "validation": 1,
+    "dev": 1,
+    "test": 2,
+    "testing": 2,
+    "unlabelled": UNLABELLED,
+    "unlabeled": UNLABELLED,
+}
 """What a split may be called in files and arguments, in any case of letters."""
 
 
 def split_number(name: object) -> int | None:
-    """0, 1 or 2 for the name of a split; None for anything else."""
+    """0, 1, 2 or 3 for the name of a split; None for anything else."""
     return SPLIT_NAMES.get(name.strip().lower()) if isinstance(name, str) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from augtree.data.dataset import Dataset
 from augtree.data.splits import make_split
-from augtree.errors import DataError, need
+from augtree.errors import ArgumentError, DataError, need, one_of
 
 Ints = NDArray[np.int64]
+HIGHEST_DEGREE = 64
+"""Nodes with more neighbours share a column."""
 
 
 def read_tu(path: str | Path) -> list[Any]:
@@ -30,11 +34,24 @@ def read_tu(path: str | Path) -> list[Any]:
     return graphs_of(Tables.open(Path(path)))
 
 
-def tu_dataset(path: str | Path, *, seed: int = 0) -> Dataset:
-    """A TU set as a data set, 80/10/10 by class; the classes have the names that the file gives them."""
+def tu_dataset(path: str | Path, *, features: str | None = None, seed: int = 0) -> Dataset:
+    """A TU set as a data set, 80/10/10 by class; the classes have the names that the file gives them.
+
+    With features="degree", nodes of a set that says nothing of its nodes get the one-hot degree that they have in
+    the file as x, which augmentation then treats as a feature like any other. Without, gin takes the degrees that
+    nodes have once the graph is augmented.
+    """
     need("torch_geometric.data", "graph")
+    if features is not None:
+        one_of("features", features, ("degree",))
     tables = Tables.open(Path(path))
     graphs = tuple(graphs_of(tables))
+    notes = [f"split made: 80/10/10 by class, seed {seed}"]
+    if features is not None:
+        if "x" in graphs[0]:
+            raise ArgumentError("features", f"must be left out for {tables.name}: its nodes have features", features)
+        width = add_degrees(graphs)
+        notes.append(f"node features: the degree, one-hot, the last of {width} columns for {width - 1} and more")
     labels = torch.cat([graph.y for graph in graphs])
     return Dataset(
         name=tables.name,
@@ -44,9 +61,23 @@ def tu_dataset(path: str | Path, *, seed: int = 0) -> Dataset:
         split=make_split(labels, shares=(0.8, 0.1, 0.1), seed=seed),
         groups=np.zeros(len(graphs), np.int64),
         group_names=("all",),
-        source={"source": str(Path(path).resolve()), "seed": seed},
-        notes=(f"split made: 80/10/10 by class, seed {seed}",),
+        source={
+            "source": str(Path(path).resolve()),
+            **({} if features is None else {"features": features}),
+            "seed": seed,
+        },
+        notes=tuple(notes),
     )
+
+
+def add_degrees(graphs: tuple[Any, ...]) -> int:
+    """Give the nodes their degrees as one-hot x; the number of columns, which is the same for all graphs."""
+    degrees = [torch.bincount(graph.edge_index[0], minlength=graph.num_nodes) for graph in graphs]
+    width = 1 + min(HIGHEST_DEGREE, max(int(degree.max()) for degree in degrees))
+    for graph, degree in zip(graphs, degrees, strict=True):
+        graph.x = torch.eye(width)[degree.clamp(max=width - 1)]
+        del graph.num_nodes
+    return width
 
 
 def is_tu(path: Path) -> bool:
@@ -83,16 +114,21 @@ def graphs_of(tables: Tables) -> list[Any]:
     first_node = np.cumsum(nodes) - nodes
     local = torch.from_numpy((ends - first_node[graph_of[ends[:, 0]]][:, None]).T.copy())
     fields: dict[str, list[Any]] = {
-        "edge_index": list(local.split(edges.tolist(), dim=1)),
-        "y": list(torch.from_numpy(np.unique(labels, return_inverse=True)[1]).split(1)),
+        "edge_index": own(local.split(edges.tolist(), dim=1)),
+        "y": own(torch.from_numpy(np.unique(labels, return_inverse=True)[1]).split(1)),
     }
     if x is not None:
-        fields["x"] = list(torch.from_numpy(x).split(nodes.tolist()))
+        fields["x"] = own(torch.from_numpy(x).split(nodes.tolist()))
     else:
         fields["num_nodes"] = nodes.tolist()
     if edge_attr is not None:
-        fields["edge_attr"] = list(torch.from_numpy(edge_attr[origin]).split(edges.tolist()))
+        fields["edge_attr"] = own(torch.from_numpy(edge_attr[origin]).split(edges.tolist()))
     return [data.Data(**{key: column[i] for key, column in fields.items()}) for i in range(len(labels))]
+
+
+def own(parts: Sequence[Tensor]) -> list[Tensor]:
+    """Each part in memory of its own: a part of a tensor is pickled with the whole of it."""
+    return [part.clone() for part in parts]
 
 
 def simple(ends: Ints, nodes: int) -> tuple[Ints, Ints]:

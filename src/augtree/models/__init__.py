@@ -15,7 +15,7 @@ from augtree.models.cnn import Cnn
 from augtree.models.gin import Gin
 from augtree.models.resnet import resnet18, resnet50
 from augtree.models.weights import load_weights
-from augtree.models.wide_resnet import WideResNet
+from augtree.models.wide_resnet import WideResNet, check_form
 
 __all__ = ["Inputs", "Model", "build"]
 
@@ -81,6 +81,7 @@ def find(name: str) -> Maker:
     """How the model of this name is made."""
     if match := re.fullmatch(r"wrn-([0-9]{1,6})-([0-9]{1,6})", name):
         depth, width = map(int, match.groups())
+        check_form(depth, width)
         return Maker("image", 8, lambda inputs: WideResNet(inputs, depth, width))
     if name in MAKERS:
         return MAKERS[name]

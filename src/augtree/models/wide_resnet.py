@@ -31,9 +31,7 @@ class WideResNet(Model):
 
     def __init__(self, inputs: Inputs, depth: int, width: int) -> None:
         super().__init__()
-        if whole_number("depth", depth, 10, 1000) % 6 != 4:
-            raise ArgumentError("depth", "must be 6n + 4 (10, 16, 22, 28, 34, 40 ...)", depth)
-        whole_number("width", width, 1, 64)
+        check_form(depth, width)
         self.conv1 = conv(inputs.channels, 16)
         self.layer1 = stage(16, 16 * width, depth, 1)
         self.layer2 = stage(16 * width, 32 * width, depth, 2)
@@ -44,6 +42,13 @@ class WideResNet(Model):
     def features(self, batch: Tensor) -> Tensor:
         """The last maps, averaged."""
         return averaged(F.relu(self.bn(self.layer3(self.layer2(self.layer1(self.conv1(batch)))))))
+
+
+def check_form(depth: int, width: int) -> None:
+    """Raise for a depth or a width that there is not."""
+    if whole_number("depth", depth, 10, 1000) % 6 != 4:
+        raise ArgumentError("depth", "must be 6n + 4 (10, 16, 22, 28, 34, 40 ...)", depth)
+    whole_number("width", width, 1, 64)
 
 
 def stage(inside: int, out: int, depth: int, stride: int) -> nn.Sequential:

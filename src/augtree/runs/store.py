@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from augtree.errors import ArgumentError, OtherRunError, RunError, need
-from augtree.files import write_atomically
+from augtree.errors import OtherRunError, RunError, need
+from augtree.files import check_folder, make_folder, write_atomically
 from augtree.runs import faults
 
 VERSION = 1
@@ -203,12 +203,21 @@ COLUMNS = "key, value, losses, forward, backward, seconds"
 
 def made(place: Path) -> None:
     """Make a run's folder; one that is there must be empty or a run's, killed as early as may be."""
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        strangers = [path.name for path in place.iterdir() if not path.name.startswith(BEGINNINGS)]
-    except OSError as error:
-        raise ArgumentError("--out", f"must be a folder that can be made ({error.strerror})", str(place)) from error
-    if strangers and not (place / "spec.json").is_file():
+    make_folder(place)
+    check_place(place)
+
+
+def check_place(place: Path, kind: str | None = None) -> None:
+    """Raise where there can be no run (of a kind); nothing is made."""
+    check_folder(place)
+    if (place / "spec.json").is_file():
+        there = read_spec(place).get("kind")
+        if kind not in (None, there):
+            raise OtherRunError(f"{place} holds another run (a {there}, not a {kind}): choose another --out")
+        return
+    inside = place.iterdir() if place.is_dir() else ()
+    strangers = [path.name for path in inside if not path.name.startswith(BEGINNINGS)]
+    if strangers:
         raise RunError(f"{place} must be an empty folder or that of the same run, got {min(strangers)} in it")
 
 

@@ -31,19 +31,17 @@ def count(candidates: int) -> int:
     return candidates * (candidates + 1) * (candidates + 2) // 2
 
 
-def score_all(branches: Branches, trunk: Trunk) -> list[tuple[Tree, Score]]:
-    """Every tree on the longest branch from one trunk, the best first; failed ones are left out."""
+def score_all(branches: Branches, trunk: Trunk) -> Iterator[tuple[Tree, Score]]:
+    """Every tree on the longest branch from one trunk; failed ones are left out."""
     bench, share = branches.bench, branches.options.rungs[-1]
     seed, rows = seed_of(bench.seed, "exhaustive"), bench.rank_rows
     about = {"node": 1, "round": "exhaustive", "steps": branches.steps(share)}
     yard = bench.yardstick(
         "node/1/exhaustive/yardstick", about, lambda: branches.branch(trunk, Tree(), share, seed, rows)
     )
-    found = []
     for tree in trees(bench.candidates, branches.options.first_p[0]):
         key = f"node/1/exhaustive/{tree!r}"
         work = lambda tree=tree: branches.branch(trunk, tree, share, seed, rows)  # noqa: E731
         score = bench.score(key, about, Entry(tree, 1.0), yard, work)
         if not score.failed:
-            found.append((tree, score))
-    return sorted(found, key=lambda pair: pair[1].loss)
+            yield tree, score

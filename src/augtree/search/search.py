@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ from augtree.search.grow import BudgetSpentError, Growth, grow
 from augtree.search.result import FreePolicy, TreeResult, cost, history, importances
 from augtree.search.scorers import SCORERS, Bench, ScorerOptions
 from augtree.search.scorers.anneal import Branches
-from augtree.search.scorers.base import mean, se
-from augtree.tasks import Classification
+from augtree.search.scorers.base import Score, mean, se
+from augtree.tasks import TASKS, Classification, Task
 from augtree.tasks.trainer import Trainer, seed_of
 from augtree.transforms import Space, Transform, spaces
 from augtree.transforms.base import Policy
@@ -42,7 +42,7 @@ Watch = Callable[..., None]
 
 def search_tree(
     data: Dataset,
-    task: Classification | None = None,
+    task: Task | None = None,
     space: Space | Sequence[Transform] | None = None,
     *,
     depth: int = 3,
@@ -64,14 +64,8 @@ def search_tree(
     """
     task = task or Classification()
     space = default_space(data) if space is None else Space(list(space))
-    options = scorer_options(scorer)
-    probabilities = checked_probabilities(probabilities)
-    depth, check = whole_number("depth", depth, 1, 10), number("check", check, 0, 10)
-    seed = whole_number("seed", seed, 0, 2**63 - 1)
-    if method not in ("greedy", "exhaustive"):
-        raise ArgumentError("method", "must be greedy or exhaustive", method)
-    if method == "exhaustive" and not isinstance(options, SCORERS["anneal"]):
-        raise ArgumentError("method", "exhaustive needs the scorer anneal or retrain", options.spec()["name"])
+    wanted = checked_options(depth, scorer, probabilities, seed, budget, check, method)
+    options, probabilities, depth, check, seed, most_passes, most_seconds = wanted
     check_data(data, space)
     spec = {
         "version": VERSION,
@@ -86,7 +80,6 @@ def search_tree(
         "check": check,
         "method": method,
     }
-    most_passes, most_seconds = parsed_budget(budget)
     trainer = task.prepare(data)
     spec |= {"begins": trainer.identity(seed)}
     with Run.begin(out, spec) as run:
@@ -95,6 +88,44 @@ def search_tree(
         check = min(check, most_passes / (2 * (1 + len(FREE[data.domain]))))  # at most half of the budget
         bench.most_passes = (most_passes - check * (1 + len(FREE[data.domain]))) * passes_of_one(trainer)
         return searched(bench, options, depth, check, method, watch)
+
+
+class Options(NamedTuple):
+    """What is asked of a search, and does not depend on the data."""
+
+    scorer: ScorerOptions
+    probabilities: tuple[float, ...]
+    depth: int
+    check: float
+    seed: int
+    most_passes: float
+    """In training equivalents."""
+    most_seconds: float
+
+
+def checked_options(
+    depth: int,
+    scorer: str | ScorerOptions,
+    probabilities: Sequence[float],
+    seed: int,
+    budget: str | float | None,
+    check: float,
+    method: str,
+) -> Options:
+    """Options that can be used, or an ArgumentError."""
+    options = scorer_options(scorer)
+    if method not in ("greedy", "exhaustive"):
+        raise ArgumentError("method", "must be greedy or exhaustive", method)
+    if method == "exhaustive" and not isinstance(options, SCORERS["anneal"]):
+        raise ArgumentError("method", "exhaustive needs the scorer anneal or retrain", options.spec()["name"])
+    return Options(
+        options,
+        checked_probabilities(probabilities),
+        whole_number("depth", depth, 1, 10),
+        number("check", check, 0, 10),
+        whole_number("seed", seed, 0, 2**63 - 1),
+        *parsed_budget(budget),
+    )
 
 
 def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, method: str, watch: Watch) -> TreeResult:
@@ -112,7 +143,7 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     watch("plan", scorings=most, nodes=2**depth - 1, candidates=len(bench.candidates), about=about, notes=[*notes])
     scorer = options.at(bench)
     if method == "exhaustive":
-        growth = exhaustively(scorer)
+        growth = exhaustively(scorer, notes)
     else:
 
         def built(growth: Growth, node: int) -> None:
@@ -121,7 +152,7 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
             watch("node", node=node, found=found, growth=growth, spent=cost(run, passes_of_one(trainer)))
 
         growth = grow(scorer, depth, bench.seed, built)
-    if growth.open:
+    if growth.open and method == "greedy":
         notes.append(f"The budget was spent with {len(growth.open)} nodes still open: this is the tree so far.")
     notes += [f"Node {node} is empty: {found.why}." for node, found in growth.built if found.why]
     failed = {unit.value["candidate"]: unit.value["failed"] for unit in run.units("node/") if "failed" in unit.value}
@@ -152,19 +183,40 @@ def few_samples(bench: Bench) -> Iterable[str]:
         yield f"Only {choosing} validation samples to choose by and {confirming} to confirm by: expect noise."
 
 
-def exhaustively(scorer: Branches) -> Growth:
-    """The best of all trees of two levels, confirmed as a whole."""
+def exhaustively(scorer: Branches, notes: list[str]) -> Growth:
+    """The best of all trees of two levels, confirmed as a whole; where the budget ends it, the best so far."""
     scorer.nodes += 1
+    found: list[tuple[Tree, Score]] = []
     try:
         trunk = scorer.trunk(Tree())
-        found = exhaustive.score_all(scorer, trunk)
+        for scored in exhaustive.score_all(scorer, trunk):
+            found.append(scored)  # noqa: PERF402 - one by one: they stay when the budget ends the loop
         if not found:
             return Growth(2, scorer.bench.seed, open=())
-        tree, score = found[0]
+        tree, score = lowest(found)
         built = scorer.confirmed(1, Tree(), trunk, score.entry)
     except BudgetSpentError:
-        return Growth(2, scorer.bench.seed)
+        return Growth(2, scorer.bench.seed, best_so_far(scorer, found, notes))
     return Growth(2, scorer.bench.seed, tree if built.improves else Tree(), (), ((1, built),))
+
+
+def best_so_far(scorer: Branches, found: Sequence[tuple[Tree, Score]], notes: list[str]) -> Tree:
+    """The best tree of those that were scored, if it improves on none; nothing has confirmed it, and that is told."""
+    tree, score = lowest(found) if found else (Tree(), None)
+    scored = f"{len(found)} of {exhaustive.count(len(scorer.bench.candidates))} trees scored"
+    if score is None or score.gain <= 0:
+        notes.append(f"The budget was spent with {scored}: none of them improved on leaving the data alone.")
+        return Tree()
+    notes.append(
+        f"The budget was spent with {scored}: this is the best of them, not confirmed on fresh data (its gain was"
+        f" {score.gain:.4f} ± {score.gain_se:.4f} on the data that chose it)."
+    )
+    return tree
+
+
+def lowest(found: Sequence[tuple[Tree, Score]]) -> tuple[Tree, Score]:
+    """The tree with the lowest loss; the earlier where two are equal."""
+    return min(found, key=lambda pair: pair[1].loss)
 
 
 def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: list[str]) -> dict[str, FreePolicy]:
@@ -205,7 +257,7 @@ def resume(
     folder: str | Path,
     *,
     data: Dataset | None = None,
-    task: Classification | None = None,
+    task: Task | None = None,
     transforms: Iterable[Transform | type[Transform]] = (),
     budget: str | float | None = None,
     watch: Watch = lambda *_, **__: None,
@@ -255,8 +307,10 @@ def data_again(spec: dict[str, Any], folder: Path, data: Dataset | None = None) 
     return data
 
 
-def task_again(spec: dict[str, Any], reader: Reader) -> Classification:
+def task_again(spec: dict[str, Any], reader: Reader) -> Task:
     """The task of a run."""
+    if spec.get("task") not in TASKS:
+        raise RunError(f"a run's task must be one of {', '.join(TASKS)}, got {spec.get('task')!r}")
     arguments = {key: value for key, value in spec.items() if key != "task"}
     if not isinstance(arguments["model"], str):
         raise RunError(
@@ -264,7 +318,7 @@ def task_again(spec: dict[str, Any], reader: Reader) -> Classification:
         )
     if arguments["preprocess"] not in (None, "default"):
         arguments["preprocess"] = reader.policy(arguments["preprocess"])
-    return Classification(**arguments)
+    return TASKS[spec["task"]](**arguments)
 
 
 def default_space(data: Dataset) -> Space:
@@ -323,7 +377,7 @@ def parsed_budget(budget: str | float | None) -> tuple[float, float]:
 
 def passes_of_one(trainer: Trainer) -> int:
     """The sample passes of one whole training, forward and backward."""
-    return 2 * trainer.total_steps * trainer.batch_size
+    return 2 * trainer.views * trainer.total_steps * trainer.batch_size
 
 
 def surroundings(run: Run, trainer: Trainer) -> Iterable[str]:

@@ -1,5 +1,10 @@
 """What "better" means: data, a model, an objective and a metric."""
 
+from augtree.tasks.base import Task
 from augtree.tasks.classification import Classification
+from augtree.tasks.contrastive import Contrastive
 
-__all__ = ["Classification"]
+__all__ = ["TASKS", "Classification", "Contrastive", "Task"]
+
+TASKS: dict[str, type[Task]] = {task.kind: task for task in (Classification, Contrastive)}
+"""By name, as files and the command line have them."""

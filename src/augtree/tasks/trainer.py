@@ -33,11 +33,13 @@ from augtree.transforms import Identity
 from augtree.transforms.base import Policy
 
 if TYPE_CHECKING:
-    from augtree.tasks.classification import Classification
+    from augtree.tasks.base import Task
 
 Rows = NDArray[np.int64]
 Order = Callable[[int, int], tuple[Rows, Rows]]
 """From a place in an endless row of samples and a count: which they are, and what their draws depend on."""
+Says = Callable[[Any, int], Tensor]
+"""From a normalised batch and its length to a row for each sample."""
 CHUNK_BYTES = 1 << 25
 """So many bytes of pictures are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
 JUDGED_AT_ONCE = {"cpu": 256, "cuda": 2048}
@@ -78,7 +80,10 @@ class Passes:
 class Trainer:
     """One model on one device, which takes any state."""
 
-    def __init__(self, task: Classification, data: Dataset) -> None:
+    views = 1
+    """How often a sample goes through the model in a training step."""
+
+    def __init__(self, task: Task, data: Dataset) -> None:
         self.task, self.data = task, data
         self.device = device_of(task.device)
         if task.deterministic and self.device.type == "cuda":
@@ -221,8 +226,8 @@ class Trainer:
             for inputs, labels in self._batches(policy, order, size, state.step, len(rates), seed):
                 self._step(inputs, labels, scalars[done])
                 done += 1
-                self.passes.forward += len(labels)
-                self.passes.backward += len(labels)
+                self.passes.forward += self.views * len(labels)
+                self.passes.backward += self.views * len(labels)
                 if tick is not None:
                     tick(done)
             return self._state(state.step + done)
@@ -286,12 +291,16 @@ class Trainer:
 
     def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
         self.weights.grads.zero_()
+        self.step_losses(inputs, labels).mean().backward()
+        with torch.no_grad():
+            self.optimizer.update(self.weights, scalars)
+
+    def step_losses(self, inputs: Any, labels: Tensor) -> Tensor:
+        """What a training step lowers: the loss of each sample of a batch."""
         with self._precision():
             logits = self.forward(self.normalised(inputs))
         self.check_logits(logits, len(labels))
-        self.losses_of(logits.float(), labels, self.task.label_smoothing).mean().backward()
-        with torch.no_grad():
-            self.optimizer.update(self.weights, scalars)
+        return self.losses_of(logits.float(), labels, getattr(self.task, "label_smoothing", 0.0))
 
     def _record(self, inputs: Tensor, labels: Tensor, scalars: Tensor) -> tuple[Any, Tensor, Tensor, Tensor]:
         """A training step as a graph of kernels that the GPU starts by itself: small steps wait for Python else."""
@@ -336,6 +345,18 @@ class Trainer:
 
     def logits(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> Tensor:
         """What the model says of some samples, as they are or as a policy makes them (then without preprocessing)."""
+
+        def said(batch: Any, count: int) -> Tensor:
+            found = self.forward(batch)
+            self.check_logits(found, count)
+            return found  # type: ignore[no-any-return]
+
+        return self.judged(state, rows, said, policy, seed)
+
+    def judged(
+        self, state: State, rows: Rows, says: Says, policy: Policy | None = None, seed: int = 0
+    ) -> Tensor:
+        """What a function finds in some samples, a part at a time, with the model in eval mode."""
         at_once, rows = JUDGED_AT_ONCE[self.device.type], some(rows)
         if self.pictures and self.samples[0].numel() > LARGE_PICTURE:
             at_once = max(16, at_once * LARGE_PICTURE // self.samples[0].numel())
@@ -349,8 +370,7 @@ class Trainer:
                 if policy is not None:
                     batch = self._applied(policy, batch, part, part, seed)
                 with self._precision():
-                    found = self.forward(self.normalised(batch))
-                self.check_logits(found, len(part))
+                    found = says(self.normalised(batch), len(part))
                 out.append(found.float())
                 self.passes.forward += len(part)
         return torch.cat(out)

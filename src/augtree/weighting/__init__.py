@@ -3,5 +3,6 @@
 from augtree.weighting.forest import fit_forest, search_forest
 from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult
+from augtree.weighting.weighted import Weighted
 
-__all__ = ["ForestResult", "Weighting", "fit_forest", "search_forest"]
+__all__ = ["ForestResult", "Weighted", "Weighting", "fit_forest", "search_forest"]

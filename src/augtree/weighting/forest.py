@@ -41,7 +41,7 @@ from augtree.search.search import (
     task_again,
     told_budget,
 )
-from augtree.tasks import Classification
+from augtree.tasks import Classification, Task
 from augtree.tasks.trainer import State, Trainer
 from augtree.transforms import Identity, Space, Transform
 from augtree.weighting.fit import WeightedTraining
@@ -58,7 +58,7 @@ def silent(*_: Any, **__: Any) -> None:
 
 def search_forest(
     data: Dataset,
-    task: Classification | None = None,
+    task: Task | None = None,
     space: Space | Sequence[Transform] | None = None,
     *,
     depth: int = 3,
@@ -69,6 +69,7 @@ def search_forest(
     budget: str | float | None = None,
     check: float = CHECK,
     workers: int = 1,
+    one_tree: bool = False,
     plain: bool = True,
     watch: Watch = silent,
     **weighting: Any,
@@ -78,13 +79,13 @@ def search_forest(
     Each tree is what `search_tree` gives on that group's samples alone; `budget` and `check` are of each search.
     `workers` searches run side by side, and the result is the same. `weighting` are options of
     `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a model without any of this,
-    to hold the groups' results and features against.
+    to hold the groups' results and features against; `one_tree` also grows one tree for all groups, for `compare`.
     """
     task, options = task or Classification(), weighting_of(weighting)
     space = default_space(data) if space is None else Space(list(space))
     seed, workers = whole_number("seed", seed, 0, 2**63 - 1), whole_number("workers", workers, 1, 1024)
     check_groups(data)
-    how = {
+    how: dict[str, Any] = {
         "depth": depth,
         "scorer": scorer_options(scorer),
         "probabilities": tuple(probabilities),
@@ -102,6 +103,7 @@ def search_forest(
         "probabilities": list(probabilities),
         "scorer": scorer_options(scorer).spec(),
         "weighting": options.spec(),
+        "one_tree": one_tree,
         "plain": plain,
     }
     with Run.begin(out, spec) as run:
@@ -110,6 +112,11 @@ def search_forest(
         for line in surroundings(run, task.prepare(data)):
             watch("note", text=line)
         trees = trees_of_groups(data, task, space, run, how, workers, watch)
+        whole = None
+        if one_tree:
+            watch("group", group="all together", number=1, of=1, data=data)
+            place = None if run.folder is None else run.folder / "one-tree"
+            whole = search_tree(data, task, list(space), **{**how, "out": place}, watch=watch)
         folder = None if run.folder is None else run.folder / "fit"
         found = {group: result.tree for group, result in trees.items()}
         result = fit_forest(data, task, found, seed=seed, out=folder, plain=plain, watch=watch, **weighting)
@@ -119,7 +126,12 @@ def search_forest(
         }
         notes = [f"{group}: {note}" for group, found in trees.items() for note in found.notes]
         result = replace(
-            result, trees=trees, cost={**searched, **result.cost}, notes=[*notes, *result.notes], out=run.folder
+            result,
+            trees=trees,
+            one_tree=whole,
+            cost={**searched, **result.cost},
+            notes=[*notes, *result.notes],
+            out=run.folder,
         )
         write_forest(run, result, data, task)
         run.tell("status", "done")
@@ -127,7 +139,7 @@ def search_forest(
 
 
 def trees_of_groups(
-    data: Dataset, task: Classification, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
+    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
 ) -> dict[str, TreeResult]:
     """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
     places = {name: folder_of(run.folder, i, name) for i, name in enumerate(data.group_names)}
@@ -154,7 +166,7 @@ def trees_of_groups(
 
 
 def search_group(
-    data: Dataset, task: Classification, space: list[Transform], how: dict[str, Any], watch: Watch = silent
+    data: Dataset, task: Task, space: list[Transform], how: dict[str, Any], watch: Watch = silent
 ) -> TreeResult:
     """One group's tree."""
     return search_tree(data, task, space, **how, watch=watch)
@@ -188,7 +200,7 @@ def folder_of(folder: Path | None, number: int, group: str) -> Path | None:
 
 def fit_forest(
     data: Dataset,
-    task: Classification | None = None,
+    task: Task | None = None,
     trees: Mapping[str, Tree | str | Path] | None = None,
     *,
     seed: int = 0,
@@ -223,7 +235,7 @@ def fit_forest(
     with Run.begin(out, spec) as run:
         run.meter.read = lambda: (trainer.passes.forward, trainer.passes.backward)
         notes = list(surroundings(run, trainer))
-        watch("plan", steps=trainer.total_steps, what="weighted training", notes=notes)
+        watch("plan", steps=trainer.total_steps, training="weighted training", notes=notes)
         training = WeightedTraining(trainer, forest, options, seed)
         at = Legs(training, run, watch).finished()
         found = run.unit("measures", lambda: (measured(trainer, at.theta), None)).value
@@ -322,7 +334,7 @@ def data_spec(data: Dataset) -> dict[str, Any]:
     return {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint}
 
 
-def write_forest(run: Run, result: ForestResult, data: Dataset, task: Classification) -> None:
+def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> None:
     """All that a user takes away."""
     if run.folder is None:
         return
@@ -345,7 +357,7 @@ def resume(
     folder: str | Path,
     *,
     data: Dataset | None = None,
-    task: Classification | None = None,
+    task: Task | None = None,
     transforms: Iterable[Transform | type[Transform]] = (),
     budget: str | float | None = None,
     workers: int = 1,
@@ -371,6 +383,7 @@ def resume(
         budget=told_budget(place) if budget is None else budget,
         check=spec["check"],
         workers=workers,
+        one_tree=spec["one_tree"],
         **common,
     )
 

@@ -53,6 +53,8 @@ class ForestResult:
     deterministic: bool
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    one_tree: TreeResult | None = field(default=None, repr=False)
+    """One tree for all groups, where it was asked for."""
     out: Path | None = None
 
     def average(self, split: str = "test", measures: Measures | None = None) -> float:

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +9,7 @@ from toys import INVERT, SPACE, TASK, bars, bench_on
 
 from augtree import Tree, wrap
 from augtree.errors import ArgumentError, TaskError
+from augtree.runs.store import Run
 from augtree.search import search_tree
 from augtree.search.scorers import Anneal, Retrain
 from augtree.search.scorers.anneal import families, typical
@@ -429,6 +433,58 @@ def test_losses_are_those_at_the_best_temperature_unless_plain_ones_are_asked_fo
 def test_lengths_are_shares_of_a_training_but_not_too_short():
     scorer = changed(fewest=7).at(bench_on(bars(0, 0.5)))
     assert [scorer.steps(share) for share in (0.01, 0.25, 1.0)] == [7, 10, 40]
+
+
+def watched_weights(trainer, monkeypatch):
+    """Weak references to the weights that come out of each training."""
+    train, made = trainer.train, []
+
+    def watched(*arguments, **more):
+        state = train(*arguments, **more)
+        made.append(weakref.ref(state.tensors["weights"]))
+        return state
+
+    monkeypatch.setattr(trainer, "train", watched)
+    return made
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_only_the_last_trunk_stays_in_memory(monkeypatch, tmp_path, folder):
+    bench = bench_on(bars(0, 0.5), [INVERT], run=Run.begin(tmp_path / "run" if folder else None, {"version": 1}))
+    made = watched_weights(bench.trainer, monkeypatch)
+    with bench.run:
+        scorer = OPTIONS.at(bench)
+        for number in range(1, 5):
+            scorer.nodes = number
+            trunk = scorer.trunk(Tree())
+            gc.collect()
+            assert [weights() is not None for weights in made] == [False] * (number - 1) + [True]
+        assert made[-1]() is trunk().tensors["weights"]
+
+
+def test_a_lost_trunk_leaves_no_others_in_memory(monkeypatch, tmp_path):
+    """Three nodes, then everything is lost but the store: the third trunk grows from its root once more."""
+
+    def third(run):
+        bench = bench_on(bars(0, 0.5), [INVERT], run=run)
+        scorer = OPTIONS.at(bench)
+        for number in range(1, 4):
+            scorer.nodes = number
+            trunk = scorer.trunk(Tree())
+        return trunk, bench
+
+    with Run.begin(tmp_path, {"version": 1}) as run:
+        before = third(run)[0]()
+    for path in (tmp_path / "checkpoints").iterdir():
+        path.unlink()
+    with Run.open(tmp_path) as run:
+        trunk, bench = third(run)
+        made = watched_weights(bench.trainer, monkeypatch)
+        after = trunk()
+    assert len(made) == 3
+    gc.collect()
+    assert made[0]() is made[1]() is None
+    assert all(torch.equal(tensor, before.tensors[name]) for name, tensor in after.tensors.items())
 
 
 def test_the_trunk_warms_up_and_stays_high(monkeypatch):

@@ -17,7 +17,7 @@ from typing import Any
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.policies import Tree
 from augtree.search.grow import Built
-from augtree.search.scorers.base import Bench, Entry, Losses, Score, ScorerOptions, best, verdict, with_entry
+from augtree.search.scorers.base import Bench, Entry, Losses, Model, Score, ScorerOptions, best, verdict, with_entry
 from augtree.tasks.trainer import Rows, State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
@@ -107,7 +107,7 @@ class Branches:
         self.options, self.bench, self.trainer = options, bench, bench.trainer
         self.nodes = 0
         self.families = families(bench.candidates)
-        self._trunk: Trunk | None = None
+        self._trunk: Model | None = None
 
     def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
         """A coarse look at every operation, a finer one at the best, their probabilities; then the confirmation."""
@@ -196,7 +196,9 @@ class Branches:
                     self.trainer.fresh(self.bench.seed), tree, [*rates[:rise], *[rate] * max(0, steps - rise)], seed
                 )
             steps = round(self.options.between * self.trainer.total_steps)
-            return self.trainer.train(before(), tree, [rate] * steps, seed)
+            state = self.trainer.train(before(), tree, [rate] * steps, seed)
+            before.forget()  # its file stays for one node more, should this one's be lost
+            return state
 
         self._trunk = self.bench.training(f"trunk/{number_}", on)
         self.bench.run.drop(f"trunk-{number_ - 2}")

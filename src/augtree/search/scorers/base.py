@@ -46,6 +46,21 @@ class Score(NamedTuple):
     """The gain on each sample, where that was kept."""
 
 
+class Model:
+    """A trained model, read when it is needed: from memory or from its file, and trained again where that is lost."""
+
+    def __init__(self, again: Callable[[], State], state: State | None = None) -> None:
+        self.again, self.state = again, state
+
+    def __call__(self) -> State:
+        self.state = self.state or self.again()
+        return self.state
+
+    def forget(self) -> None:
+        """Let the memory go."""
+        self.state = None
+
+
 @dataclass
 class Bench:
     """What a scorer works with."""
@@ -71,31 +86,25 @@ class Bench:
         if forward + backward >= self.most_passes or seconds >= self.most_seconds:
             raise BudgetSpentError
 
-    def training(self, key: str, work: Callable[[], State]) -> Callable[[], State]:
-        """A model that is trained now, unless it has been, and read when it is needed.
-
-        It is trained again where its file is lost.
-        """
-        found: list[State] = []
+    def training(self, key: str, work: Callable[[], State]) -> Model:
+        """A model that is trained now, unless it has been."""
+        name, made = key.replace("/", "-"), []
 
         def done() -> tuple[dict[str, Any], None]:
             state = work()
-            found.append(state)
-            name = key.replace("/", "-")
+            made.append(state)
             return {"sha256": self.run.keep(name, state.tensors, state.step), "step": state.step}, None
 
         if self.run.find(key) is None:
             self.check_budget()
         unit = self.run.unit(key, done)
 
-        def read() -> State:
-            if not found:
-                tensors = self.run.kept(key.replace("/", "-"), unit.value["sha256"]) or self.once_more(work).tensors
-                moved = {name: tensor.to(self.trainer.device) for name, tensor in tensors.items()}
-                found.append(State(moved, unit.value["step"]))
-            return found[0]
+        def again() -> State:
+            tensors = self.run.kept(name, unit.value["sha256"]) or self.once_more(work).tensors
+            moved = {name: tensor.to(self.trainer.device) for name, tensor in tensors.items()}
+            return State(moved, unit.value["step"])
 
-        return read
+        return Model(again, *made)
 
     def once_more(self, work: Callable[[], State]) -> State:
         """What was lost, made again; it has been counted before."""

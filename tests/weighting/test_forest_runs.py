@@ -164,7 +164,7 @@ def test_a_fit_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
     fitted(tmp_path / "count")
     total = len(passed)
     assert total > 25
-    for number in (2, 5, 9, 14, total // 2, total - 9, total - 1):
+    for number in sorted({2, 5, 9, total // 2, total - 9, total - 1}):
         out = tmp_path / str(number)
         cut(number)
         with pytest.raises(CutError):

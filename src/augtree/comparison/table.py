@@ -1,0 +1,203 @@
+"""What `compare` gives: a row for each policy and seed, and the table, files and verdict that follow from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from augtree.tasks.metrics import METRICS
+
+SHOWN_GROUPS = 6
+"""Where there are more, they are in the CSV alone."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one policy did: means over seeds, with their standard deviation. Trainings that failed are left out."""
+
+    policy: str
+    seeds: int
+    mean: float | None
+    """None where every training failed."""
+    spread: float | None
+    difference: float | None
+    """To the best free policy, paired by seed; None for that policy itself."""
+    difference_se: float | None
+    worst_group: float | None
+    val: float | None
+    failed: int = 0
+    """How many trainings failed, beside those of `seeds`."""
+    reason: str = ""
+    """Why the first of them did."""
+    worst_spread: float | None = None
+    groups: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Mean and standard deviation in each group."""
+
+    @property
+    def failures(self) -> str:
+        """How many trainings failed and why, in a few words."""
+        return f"{self.failed} of {self.failed + self.seeds} failed: {self.reason}" if self.failed else ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome of `compare`: a row for each policy and seed, and what follows from them."""
+
+    metric: str
+    rows: Sequence[Mapping[str, Any]]
+    free: Sequence[str]
+    """The policies that need no search."""
+    judged_on: str
+    """The split that the table is about."""
+    notes: Sequence[str] = ()
+
+    @property
+    def best_free(self) -> str | None:
+        """The free policy that is best on validation data (without any, the first): the test data chooses nothing."""
+        return self._best(self.free)
+
+    def _best(self, names: Sequence[str]) -> str | None:
+        trained = [name for name in names if self._values(name)]
+        scores = {name: self._mean(name, "val") for name in trained}
+        known = {name: score for name, score in scores.items() if score is not None}
+        if not known:
+            return trained[0] if trained else None
+        return (max if METRICS[self.metric].higher_is_better else min)(known, key=lambda name: known[name])
+
+    def lines(self) -> list[Line]:
+        """A line for each policy, in the order in which they were given; those that only failed come last."""
+        names = list(dict.fromkeys(row["policy"] for row in self.rows))
+        return sorted(map(self._line, names), key=lambda line: line.mean is None)
+
+    def _line(self, name: str) -> Line:
+        mine, reasons = self._values(name), self._failed(name)
+        if not mine:
+            return Line(name, 0, None, None, None, None, None, None, len(reasons), reasons[0])
+        reference = self.best_free
+        difference = error = None
+        if reference is not None and name != reference:
+            other = self._values(reference)
+            pairs = np.array([mine[seed] - other[seed] for seed in mine if seed in other])
+            difference = float(pairs.mean()) if len(pairs) else None
+            error = float(pairs.std(ddof=1) / np.sqrt(len(pairs))) if len(pairs) > 1 else None
+        values = np.array(list(mine.values()))
+        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        worst, val = self._spread(name, "worst_group"), self._mean(name, "val")
+        failed = (len(reasons), reasons[0] if reasons else "")
+        groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
+        figures = (len(mine), float(values.mean()), spread, difference, error, worst and worst[0], val, *failed)
+        return Line(name, *figures, worst_spread=worst and worst[1], groups=groups)
+
+    def _groups(self) -> list[str]:
+        return [column[6:] for column in dict.fromkeys(c for row in self.rows for c in row) if column[:6] == "group "]
+
+    def _spread(self, name: str, column: str) -> tuple[float, float] | None:
+        found = [row[column] for row in self.rows if row["policy"] == name and row.get(column) is not None]
+        if not found:
+            return None
+        return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+
+    def _values(self, name: str) -> dict[int, float]:
+        rows = [row for row in self.rows if row["policy"] == name and "failed" not in row]
+        return {row["seed"]: row[self.judged_on] for row in rows}
+
+    def _failed(self, name: str) -> list[str]:
+        return [row["failed"] for row in self.rows if row["policy"] == name and "failed" in row]
+
+    def _mean(self, name: str, column: str) -> float | None:
+        found = [row[column] for row in self.rows if row["policy"] == name and row.get(column) is not None]
+        return float(np.mean(found)) if found else None
+
+    def verdict(self) -> str:
+        """Whether the search helped, plainly; which of its policies is spoken of is chosen on validation data too."""
+        failures = [f"Trainings with {line.policy}: {line.failures}." for line in self.lines() if line.failed]
+        return " ".join([self._verdict(), *self._worst_verdict(), *failures])
+
+    def _worst_verdict(self) -> list[str]:
+        lines = {line.policy: line for line in self.lines()}
+        reference, best = self.best_free, self._best([name for name in lines if name not in self.free])
+        if reference is None or best is None or None in (lines[best].worst_group, lines[reference].worst_group):
+            return []
+        mine, other = (figure(lines[name].worst_group, lines[name].worst_spread) for name in (best, reference))
+        return [f"In the worst group: {best} {mine}, {reference} {other}."]
+
+    def _verdict(self) -> str:
+        lines = {line.policy: line for line in self.lines()}
+        reference, best = self.best_free, self._best([name for name in lines if name not in self.free])
+        if reference is None or best is None or lines[best].difference is None:
+            return "There must be a free policy and another one, with a seed in common, for a verdict."
+        sign = 1 if METRICS[self.metric].higher_is_better else -1
+        ahead, noise = sign * (lines[best].difference or 0.0), lines[best].difference_se
+        figures = f"{abs(ahead):.4f}{plus_minus(noise)}"
+        if ahead == 0:
+            return f"The search did not help: {best} does just as {reference}, which is free."
+        if ahead < 0:
+            return f"The search did not help: {best} is {figures} behind {reference}, which is free."
+        chosen = "the best free policy" if lines[reference].val is not None else "which is free"
+        doubt = ": not more than noise" if noise is None or ahead < 2 * noise else ""
+        return f"{best} is {figures} ahead of {reference}, {chosen}{doubt}."
+
+    def to_text(self) -> str:
+        """The table, as Markdown."""
+        lines, reference = self.lines(), self.best_free
+        columns = {
+            "policy": [line.policy for line in lines],
+            f"{self.metric}, {self.judged_on}": [figure(line.mean, line.spread) or "failed" for line in lines],
+            "seeds": [str(line.seeds) for line in lines],
+        }
+        if reference is not None:
+            columns[f"difference to {reference}"] = [signed(line.difference, line.difference_se) for line in lines]
+        if any(line.worst_group is not None for line in lines):
+            columns["worst group"] = [figure(line.worst_group, line.worst_spread) for line in lines]
+        if 1 < len(self._groups()) <= SHOWN_GROUPS:
+            for group in self._groups():
+                columns[group] = [figure(*line.groups.get(group, (None, None))) for line in lines]
+        if any(line.failed for line in lines):
+            columns["failed"] = [line.failures.replace("|", "\\|") for line in lines]
+        wide = [max(map(len, [head, *cells])) for head, cells in columns.items()]
+        rows = [list(columns), ["-" * width for width in wide], *zip(*columns.values(), strict=True)]
+        return "\n".join(f"| {' | '.join(map(str.ljust, row, wide))} |" for row in rows)
+
+    def to_csv(self) -> str:
+        """A row for each policy and seed."""
+        text = io.StringIO()
+        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        columns.sort(key=lambda column: column == "failed")  # at the end
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def to_json(self) -> str:
+        """Everything."""
+        content = {
+            "metric": self.metric,
+            "judged_on": self.judged_on,
+            "best_free": self.best_free,
+            "verdict": self.verdict(),
+            "lines": [vars(line) for line in self.lines()],
+            "rows": [dict(row) for row in self.rows],
+            "notes": list(self.notes),
+        }
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def figure(value: float | None, noise: float | None = None) -> str:
+    """A number with its spread, for a table."""
+    return "" if value is None else f"{value:.4f}{plus_minus(noise)}"
+
+
+def signed(difference: float | None, noise: float | None) -> str:
+    """A difference with its standard error, for a table."""
+    return "" if difference is None else f"{difference:+.4f}{plus_minus(noise)}"
+
+
+def plus_minus(noise: float | None) -> str:
+    """A standard error behind a number."""
+    return "" if noise is None else f" ± {noise:.4f}"

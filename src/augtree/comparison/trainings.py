@@ -1,0 +1,265 @@
+"""`compare`: a training with each policy and seed, the same budget for each; and `resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from augtree.comparison.table import Comparison
+from augtree.data import Dataset
+from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
+from augtree.policies import Forest
+from augtree.policies.codec import Reader, to_json
+from augtree.policies.named import find
+from augtree.runs.store import VERSION, Run, read_spec
+from augtree.search import TreeResult
+from augtree.search import resume as resume_search
+from augtree.search.scorers.base import LONGEST_REASON
+from augtree.search.search import Watch, data_again, surroundings, task_again
+from augtree.tasks import Classification, Task
+from augtree.tasks.metrics import METRICS
+from augtree.tasks.trainer import State, Trainer
+from augtree.transforms import AutoAugment, Identity, RandAugment, Transform, TrivialAugment
+from augtree.transforms.base import Policy
+from augtree.weighting import ForestResult, Weighted
+from augtree.weighting.forest import resume as resume_forest
+from augtree.weighting.weighted import weighted_again, weighted_of_run
+
+Asked = Policy | Weighted | str | Path | None
+"""A policy as a user may give it: a value, a name, a file, the folder of a run, or nothing."""
+Way = Policy | Weighted
+"""A way to train: with a policy, or with a forest whose weights are learned."""
+TRAIN_ON = ("train", "train+val")
+FREE = (Identity, RandAugment, TrivialAugment, AutoAugment)
+"""Policies of these kinds need no search."""
+
+
+def compare(
+    data: Dataset,
+    task: Task | None = None,
+    policies: Mapping[str, Asked] | None = None,
+    *,
+    seeds: int | Sequence[int] = 3,
+    train_on: str = "train",
+    out: str | Path | None = None,
+    watch: Watch = lambda *_, **__: None,
+) -> Comparison:
+    """Train a model with each policy, the same budget for each, and put them side by side.
+
+    A policy is a value, a name ("trivialaugment"), a file, the folder of a run, or None for no augmentation; without
+    any, the free policies. A `Weighted` forest learns its weights in every training. `train_on="train+val"` trains on
+    the validation samples too (then nothing is left to choose by). A training that fails is marked so, with the
+    reason, and the others go on.
+    """
+    task = task or Classification()
+    if train_on not in TRAIN_ON:
+        raise ArgumentError("train_on", f"must be one of {', '.join(TRAIN_ON)}", train_on)
+    chosen = seeds_of(seeds)
+    given: Mapping[str, Asked] = free_policies(data) if policies is None else policies
+    found = checked_policies(given, data)
+    free = [name for name, policy in found.items() if isinstance(policy, FREE)]
+    judged_on = split_to_judge(data, train_on)
+    spec = {
+        "version": VERSION,
+        "kind": "compare",
+        "data": {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint},
+        "task": task.spec(),
+        "policies": {name: p.spec() if isinstance(p, Weighted) else to_json(p) for name, p in found.items()},
+        "order": list(found),
+        "seeds": chosen,
+        "train_on": train_on,
+    }
+    if train_on != "train" and any(isinstance(policy, Weighted) for policy in found.values()):
+        raise ArgumentError("train_on", "must be train where weights are learned on the validation data", train_on)
+    trainer = task.prepare(data)
+    spec |= {"begins": trainer.identity(chosen[0])}
+    with Run.begin(out, spec) as run:
+        run.meter.read = lambda: (trainer.passes.forward, trainer.passes.backward)
+        notes = list(surroundings(run, trainer))
+        if judged_on == "val":
+            notes.append("There is no test data: validation data that a search has seen favours what it found.")
+        watch("plan", trainings=len(found) * len(chosen), notes=notes)
+        rows = []
+        for seed in chosen:
+            for name, policy in found.items():
+                unit = run.unit(f"train/{name}/{seed}", measured(trainer, policy, seed, train_on))
+                rows.append({"policy": name, "seed": seed, **unit.value})
+                watch("trained", **rows[-1])
+        result = Comparison(task.metric, rows, free, judged_on, notes)
+        run.write("comparison.csv", result.to_csv().encode())
+        run.write("comparison.json", result.to_json().encode())
+        run.tell("status", "done")
+        if all("failed" in row for row in rows):
+            raise TaskError(f"every training failed, the first with: {rows[0]['failed']}")
+        return result
+
+
+def seeds_of(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds: so many from 0, or those that are given."""
+    if isinstance(seeds, int | np.integer):
+        return list(range(whole_number("seeds", seeds, 1, 1000)))
+    found = [whole_number(f"seeds/{i}", seed, 0, 2**63 - 1) for i, seed in enumerate(seeds)]
+    if not found or len(set(found)) < len(found):
+        raise ArgumentError("seeds", "must be at least one, and all different", found)
+    return found
+
+
+def split_to_judge(data: Dataset, train_on: str) -> str:
+    """The split that the table is about: test, or validation where there is none."""
+    counts = data.counts
+    if train_on == "train+val" and not (counts["test"] and counts["val"]):
+        raise DataError(
+            f"{data.name} must have validation samples to train on and test samples to judge by, got {counts}"
+        )
+    if not counts["test"] and not counts["val"]:
+        raise DataError(f"{data.name} must have validation or test samples to judge by, got {counts}")
+    return "test" if counts["test"] else "val"
+
+
+def checked_policies(given: Mapping[str, Asked], data: Dataset) -> dict[str, Way]:
+    """The policies as values, which work on such data."""
+    if not isinstance(given, Mapping) or not given:
+        raise ArgumentError("policies", "must map at least one name to a policy", given)
+    found = {}
+    for name, policy in given.items():
+        if not isinstance(name, str) or not name.isprintable() or not name:
+            raise ArgumentError("policies", "must have names that are printable text", name)
+        found[name] = way = way_of(policy, f"policies/{name}", data.fill)
+        if isinstance(way, Weighted):
+            check_domain(f"policies/{name}", way.forest, way.on(data))
+        else:
+            check_domain(f"policies/{name}", way, data)
+    return found
+
+
+def way_of(policy: Asked, place: str, fill: int) -> Way:
+    """A way to train; the run of a forest stands for how it trained."""
+    if isinstance(policy, Weighted):
+        return policy
+    found = weighted_of_run(policy) if isinstance(policy, str | Path) and Path(policy).is_dir() else None
+    return policy_of(policy, place, fill) if found is None else found
+
+
+def check_domain(place: str, policy: Policy, data: Dataset) -> None:
+    """Raise for a policy of graphs where the data are pictures, and the other way round."""
+    trees = [member.tree for member in policy.groups.values()] if isinstance(policy, Forest) else [policy]
+    domains = {getattr(tree, "domain", "any") for tree in trees} - {"any"}
+    if domains - {data.domain}:
+        raise ArgumentError(place, f"must work on {data.domain}s as the data does", str(policy))
+    missing = set(data.group_names) - set(policy.groups) if isinstance(policy, Forest) else set()
+    if missing:
+        raise ArgumentError(place, f"must have a tree for the group {min(missing)}", str(policy))
+
+
+def measured(trainer: Trainer, policy: Way, seed: int, train_on: str) -> Callable[[], tuple[dict[str, Any], None]]:
+    """A training and what it reaches on each split; in several groups, also in the worst. Or why it failed."""
+    data, metric = trainer.data, trainer.task.metric
+
+    def work() -> tuple[dict[str, Any], None]:
+        try:
+            return trained(), None
+        except (MemoryError, torch.OutOfMemoryError, OSError):
+            raise  # nothing that the policy has to answer for
+        except Exception as error:
+            return {"failed": " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]}, None
+
+    def trained() -> dict[str, Any]:
+        state, out = fitted(trainer, policy, seed, train_on)
+        for split in ("val", "test"):
+            judged = data.indices(split)
+            if len(judged) and not (split == "val" and train_on == "train+val"):
+                out |= {split: trainer.measures(state, judged)[metric]}
+        if len(data.group_names) > 1:
+            out |= by_group(trainer, state, "test" if "test" in out else "val")
+        return out
+
+    return work
+
+
+def fitted(trainer: Trainer, policy: Way, seed: int, train_on: str) -> tuple[State, dict[str, Any]]:
+    """A whole training, and the weights where some were learned."""
+    data = trainer.data
+    if isinstance(policy, Weighted):
+        grouped = policy.on(data)
+        own = trainer if grouped is data else trainer.task.prepare(grouped)
+        at = policy.fit(own, seed)
+        if own is not trainer:
+            trainer.passes.forward += own.passes.forward
+            trainer.passes.backward += own.passes.backward
+        return at.theta, {f"weight {name}": float(w) for name, w in zip(grouped.group_names, at.w, strict=True)}
+    rows = data.indices("train")
+    if train_on == "train+val":
+        rows = np.concatenate([rows, data.indices("val")])
+    return trainer.fit(policy, seed, rows=rows), {}
+
+
+def by_group(trainer: Trainer, state: State, split: str) -> dict[str, float | None]:
+    """The metric in each group, and where it is worst."""
+    data, metric = trainer.data, METRICS[trainer.task.metric]
+    found: dict[str, float | None] = {}
+    for group in data.group_names:
+        rows = data.indices(split, group)
+        if len(rows):
+            try:
+                found[f"group {group}"] = trainer.measures(state, rows)[metric.name]
+            except ArgumentError:  # a group in which the metric does not exist
+                continue
+    worst = (min if metric.higher_is_better else max)((v for v in found.values() if v is not None), default=None)
+    return {"worst_group": worst, **found}
+
+
+def free_policies(data: Dataset) -> Mapping[str, Asked]:
+    """The policies that need no search."""
+    return {"none": None} | ({n: n for n in ("randaugment", "trivialaugment")} if data.domain == "image" else {})
+
+
+def policy_of(policy: Asked, place: str, fill: int) -> Policy:
+    """A policy as a value, from a name (`fill` is what geometry uncovers), or from a file."""
+    if policy is None:
+        return Identity()
+    if not isinstance(policy, Policy | str | Path):
+        raise ArgumentError(place, "must be a policy, a name, a file or None", policy)
+    return policy if isinstance(policy, Policy) else find(str(policy), fill)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    data: Dataset | None = None,
+    task: Task | None = None,
+    transforms: Iterable[Transform | type[Transform]] = (),
+    budget: str | float | None = None,
+    watch: Watch = lambda *_, **__: None,
+) -> TreeResult | ForestResult | Comparison:
+    """Go on with a search, a forest or a comparison that was stopped; the result is what it would have been.
+
+    A run on arrays needs its `data` again, a run with a model of your own its `task`, policies with transforms of
+    your own these `transforms`. A search that ended early goes on with a larger `budget`.
+    """
+    spec = read_spec(Path(folder))
+    if spec.get("kind") == "search":
+        return resume_search(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
+    if spec.get("kind") in ("forest", "fit"):
+        return resume_forest(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
+    if spec.get("kind") != "compare":
+        raise RunError(f"{folder} must be the run of a search, a forest or a comparison, got {spec.get('kind')!r}")
+    data = data_again(spec["data"], Path(folder), data)
+    reader = Reader(Path(folder) / "spec.json", transforms)
+    return compare(
+        data,
+        task or task_again(spec["task"], reader),
+        {name: way_again(spec["policies"][name], reader) for name in spec["order"]},
+        seeds=spec["seeds"],
+        train_on=spec["train_on"],
+        out=folder,
+        watch=watch,
+    )
+
+
+def way_again(text: str | dict[str, Any], reader: Reader) -> Way:
+    """A way to train, from a run's specification."""
+    return reader.policy(text) if isinstance(text, str) else weighted_again(text, reader)

@@ -1,0 +1,118 @@
+"""What a data set is, in figures: counts by split, class and group, and how large its samples are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from augtree.data import Dataset
+from augtree.data.splits import SPLITS, UNLABELLED
+
+JUDGED = SPLITS[:UNLABELLED]
+MOST_ROWS = 20
+"""Rows of a table that a person is shown."""
+
+
+def summary(data: Dataset) -> dict[str, Any]:
+    """Everything that can be counted, for JSON."""
+    return {
+        "name": data.name,
+        "domain": data.domain,
+        "samples": len(data),
+        "multilabel": data.multilabel,
+        "counts": data.counts,
+        "classes": by_class(data),
+        "groups": {
+            name: {split: len(data.indices(split, name)) for split in data.counts} for name in data.group_names
+        },
+        "sizes": picture_sizes(data.samples) if isinstance(data.samples, Tensor) else graph_sizes(data.samples),
+        "notes": list(data.notes),
+        "fingerprint": data.fingerprint,
+        "source": None if data.source is None else dict(data.source),
+    }
+
+
+def by_class(data: Dataset) -> dict[str, dict[str, int]]:
+    """How many samples of each class are in each split; labels of unlabelled samples are not looked at."""
+    columns = {}
+    for split in JUDGED:
+        labels = data.labels[torch.from_numpy(data.indices(split))]
+        if data.multilabel:
+            columns[split] = labels.sum(0, dtype=torch.int64).tolist()
+        else:
+            columns[split] = torch.bincount(labels, minlength=data.num_classes).tolist()
+    return {name: {split: columns[split][i] for split in JUDGED} for i, name in enumerate(data.classes)}
+
+
+def picture_sizes(pictures: Tensor) -> dict[str, Any]:
+    """The one size of all pictures."""
+    channels, height, width = pictures.shape[1:]
+    return {"channels": channels, "height": height, "width": width}
+
+
+def graph_sizes(graphs: Sequence[Any]) -> dict[str, Any]:
+    """Ranges over graphs: nodes, edges (each once) and the average degree, and the number of features."""
+    nodes = np.array([graph.num_nodes for graph in graphs], np.int64)
+    # An edge stands in both directions.
+    ends = np.array([graph.num_edges for graph in graphs], np.int64)
+    features, edge_features = (
+        0 if one is None else one.shape[-1] for one in (graphs[0].get("x"), graphs[0].get("edge_attr"))
+    )
+    return {
+        "nodes": spread(nodes),
+        "edges": spread(ends / 2),
+        "average_degree": spread(ends / np.maximum(nodes, 1)),
+        "node_features": features,
+        "edge_features": edge_features,
+    }
+
+
+def spread(values: Any) -> dict[str, float]:
+    """The least, the middle, the mean and the most."""
+    found = {"min": values.min(), "median": np.median(values), "mean": values.mean(), "max": values.max()}
+    return {name: round(float(value), 4) for name, value in found.items()}
+
+
+def told(about: Mapping[str, Any]) -> list[str]:
+    """A summary in lines for people."""
+    counts = ", ".join(f"{name} {count:,}" for name, count in about["counts"].items())
+    what = "pictures" if about["domain"] == "image" else "graphs"
+    lines = [f"{about['name']}: {about['samples']:,} {what}; {counts}", *told_sizes(about)]
+    kind = "label" if about["multilabel"] else "class"
+    lines += ["", *table(kind, about["classes"], JUDGED)]
+    if len(about["groups"]) > 1:
+        lines += ["", *table("group", about["groups"], tuple(about["counts"]))]
+    lines += ["", *(f"- {note}" for note in about["notes"]), f"fingerprint {about['fingerprint']}"]
+    return lines
+
+
+def told_sizes(about: Mapping[str, Any]) -> list[str]:
+    """How large samples are."""
+    sizes = about["sizes"]
+    if about["domain"] == "image":
+        return [f"pictures: {sizes['width']}x{sizes['height']}, {'grey' if sizes['channels'] == 1 else 'RGB'}"]
+    lines = []
+    for name in ("nodes", "edges", "average_degree"):
+        one = sizes[name]
+        digits = 1 if name == "average_degree" else 0
+        low, high = f"{one['min']:,.{digits}f}", f"{one['max']:,.{digits}f}"
+        lines.append(
+            f"{name.replace('_', ' ')}: {low} to {high} (median {one['median']:,.1f}, mean {one['mean']:,.1f})"
+        )
+    return [*lines, f"features: {sizes['node_features']} a node, {sizes['edge_features']} an edge"]
+
+
+def table(kind: str, rows: Mapping[str, Mapping[str, int]], splits: Sequence[str]) -> list[str]:
+    """A row a class or group, a column a split; of many rows the largest."""
+    shown = list(rows)
+    if len(rows) > MOST_ROWS:
+        shown = sorted(rows, key=lambda name: -sum(rows[name].values()))[:MOST_ROWS]
+    width = max(len(kind), *(len(name) for name in shown))
+    head = f"{kind:<{width}}" + "".join(f"{split:>12}" for split in splits)
+    lines = [f"{name:<{width}}" + "".join(f"{rows[name][split]:>12,}" for split in splits) for name in shown]
+    more = [f"and {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
+    return [head, *lines, *more]

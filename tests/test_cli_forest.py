@@ -1,0 +1,142 @@
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import augtree as at
+from augtree.cli import app
+from augtree.errors import AugtreeError
+
+QUICK = ["--model", "cnn", "--steps", 8, "--batch-size", 16]
+SEARCH = ["--space", "images", "--depth", 1, "--check", 0, "--set", "fewest=2", "--set", "repeats=1", "--alpha", 2]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def last(done):
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Pictures of two cameras, and a third with hardly any."""
+    rng = np.random.default_rng(0)
+    place = tmp_path_factory.mktemp("mine")
+    lines = ["path,label,group,site"]
+    for i in range(164):
+        grey = rng.integers(0, 100, (8, 8)) + 120 * (i % 2)
+        Image.fromarray(grey.astype(np.uint8)).save(place / f"{i}.png")
+        camera = "rare" if i >= 160 else ("east", "west")[i // 2 % 2]
+        lines.append(f"{i}.png,{('dark', 'light')[i % 2]},{camera},{('x', 'y')[i // 2 % 2]}")
+    (place / "index.csv").write_text("\n".join(lines) + "\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    """A forest from the command line."""
+    out = tmp_path_factory.mktemp("runs") / "forest"
+    done = invoke("forest", folder, "--merge", "nearest", *QUICK, *SEARCH, "--one-tree", "--out", out, "--json")
+    return out, done
+
+
+def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
+    out, done = run
+    found = last(done)
+    assert len(found["forest"]) == 2
+    assert sum(member["weight"] for member in found["forest"].values()) == pytest.approx(1)
+    assert "groups that are too small were merged" in done.stdout
+    for text in (
+        "Group ",
+        "| group",
+        "what mattered most",
+        "augtree compare",
+        "without augmentation and weights",
+        "N_w",
+    ):
+        assert text in done.stdout, text
+    assert isinstance(at.load(out / "forest.json"), at.Forest)
+    assert {"model.safetensors", "weights.csv", "groups.csv", "forest.svg"} <= {path.name for path in out.iterdir()}
+    assert (out / "one-tree" / "tree.json").is_file()
+
+
+def test_small_groups_are_told_before_anything_runs(folder, tmp_path):
+    with pytest.raises(AugtreeError, match=r"(?s)group rare has.*--merge nearest"):
+        invoke("forest", folder, *QUICK, *SEARCH, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_comparison_of_a_forest_s_run(run, tmp_path):
+    out, _ = run
+    done = invoke("compare", out, "--seeds", 1, "--vary", "alpha=1,4", "--out", tmp_path / "c", "--json")
+    found = last(done)
+    names = [line["policy"] for line in found["lines"]]
+    assert names == [
+        "none", "randaugment", "trivialaugment", "one tree", "forest, uniform weights", "forest", "forest, alpha=1",
+        "forest, alpha=4",
+    ]  # fmt: skip
+    rows = {row["policy"]: row for row in found["rows"]}
+    groups = [key for key in rows["none"] if key.startswith("group ")]
+    assert len(groups) == 2
+    assert rows["none"]["worst_group"] == min(rows["none"][key] for key in groups)
+    weights = [value for key, value in rows["forest, uniform weights"].items() if key.startswith("weight ")]
+    assert weights == [0.5, 0.5]
+    assert "In the worst group" in found["verdict"]
+
+
+def test_weights_alone_for_trees_that_are_there(run, folder, tmp_path):
+    out, _ = run
+    again = [
+        "--merge",
+        "nearest",
+        *QUICK,
+        "--out",
+        tmp_path / "fit",
+        "--weigh",
+        "solver=series",
+        "--no-plain",
+        "--json",
+    ]
+    found = last(invoke("forest", folder, "--trees", out, *again))
+    trees = {group: member["tree"] for group, member in found["forest"].items()}
+    assert trees == {group: str(member.tree) for group, member in at.load(out / "forest.json").groups.items()}
+    assert found["plain"] == {}
+
+
+def test_another_column_as_groups(folder, tmp_path):
+    done = invoke(
+        "forest", folder, "--groups", "column:site", *QUICK, *SEARCH, "--out", tmp_path / "f", "--no-plain", "--json"
+    )
+    assert set(last(done)["forest"]) == {"x", "y"}
+    assert json.loads((tmp_path / "f" / "spec.json").read_text())["data"]["source"]["groups"] == "column:site"
+    resumed = last(invoke("resume", tmp_path / "f", "--json"))
+    assert resumed["forest"] == last(done)["forest"]
+    listed = last(invoke("runs", tmp_path, "--json"))["runs"]
+    assert sorted(row["kind"] for row in listed) == ["fit", "forest", "search", "search"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "best"], "target must be one of average, worst"),
+        (["--weigh", "speed=3"], "--weigh must be NAME=VALUE with one of alpha"),
+        (["--weigh", "iterations=many"], "--weigh iterations must be a number"),
+        (["--trees", "nowhere.json"], "there is no such file"),
+        (["--groups", "camera"], "groups must be column:NAME"),
+        (["--groups", "column:sit"], "did you mean site"),
+    ],
+)
+def test_wrong_options_are_told_at_once(folder, tmp_path, options, message):
+    with pytest.raises(AugtreeError, match=message):
+        invoke("forest", folder, *QUICK, *options, "--out", tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+
+
+def test_vary_is_for_forests(folder, tmp_path):
+    with pytest.raises(AugtreeError, match="--vary must be for the run of a forest"):
+        invoke("compare", folder, *QUICK, "--vary", "alpha=1", "--out", tmp_path / "c")
