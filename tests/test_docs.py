@@ -38,7 +38,7 @@ def my_model():
 
 def make_folder(place):
     """A user's pictures, a subfolder a class."""
-    for i in range(40):
+    for i in range(100):
         (place / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
         Image.effect_noise((8, 8), 60).convert("RGB").save(place / "ab"[i % 2] / f"{i}.png")
 

@@ -260,7 +260,11 @@ def test_batch_norm_and_graphs():
     split = [("train", "val", "test")[i % 3] for i in range(120)]
     data = at.data.group(at.data.from_arrays(graphs, [i % 2 for i in range(120)], split=split), "size:2")
     quick = at.tasks.Classification(model="gin", steps=12, batch_size=16, optimizer="adamw")
-    found = fit_forest(data, quick, alpha=4, eta=0.5)
+    found = fit_forest(data, quick, alpha=4, eta=0.5, pairs=True)
     assert len(found.history) == 2
+    (pair,) = found.similarity["pairs"]
+    assert pair["groups"] == ["size0", "size1"]
+    assert pair["size"] == found.similarity["disparity"][0]["size"]
+    assert pair["similarity"] == found.similarity["without"]["size0"]["size1"]  # two groups: the pair is all there is
     assert not any(row["skipped"] for row in found.history)
     assert found.similarity["disparity"][0]["size"] > 5

@@ -80,6 +80,9 @@ def forest(
     ] = None,
     one_tree: Annotated[bool, typer.Option(help="Also grow one tree for all groups, to compare with.")] = False,
     plain: Annotated[bool, typer.Option(help="Also train without augmentation and weights, to compare with.")] = True,
+    pairs: Annotated[
+        bool, typer.Option(help="Also train on each pair of groups, for the similarity of their features.")
+    ] = False,
     out: Out = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -92,7 +95,7 @@ def forest(
     with stoppable(folder), Progress() as watch:
         if trees is not None:
             result = fit_forest(
-                data, task, trees_of(trees), seed=seed, out=folder, plain=plain, watch=watch, **weighting
+                data, task, trees_of(trees), seed=seed, out=folder, plain=plain, pairs=pairs, watch=watch, **weighting
             )
         else:
             result = search_forest(
@@ -109,6 +112,7 @@ def forest(
                 workers=workers,
                 one_tree=one_tree,
                 plain=plain,
+                pairs=pairs,
                 watch=watch,
                 **weighting,
             )
@@ -156,9 +160,12 @@ def tell_forest(result: Any) -> None:
     say("\n" + result.to_text())
     say(f"\n{result.verdict()}")
     say(f"The weights make {result.effective_size:.0f} samples of the training data (N_w).")
-    if result.similarity and result.similarity["average_with"] is not None:
+    if result.similarity.get("average_with") is not None:
         before, after = (result.similarity[f"average_{how}"] for how in ("without", "with"))
         say(f"The groups' features are alike by {after:.3f} on average; without the forest by {before:.3f}.")
+    for pair in result.similarity.get("pairs", ()):
+        apart = f", apart by {pair['size']:.1f} nodes and {pair['degree']:.2f} in degree" if "size" in pair else ""
+        say(f"  trained on {' and '.join(pair['groups'])} alone: alike by {pair['similarity']:.3f}{apart}")
     costs = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in result.cost.items())
     say(f"Cost: {costs}.")
     if not result.deterministic:

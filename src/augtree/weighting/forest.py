@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ from augtree.weighting.legs import Legs
 from augtree.weighting.mirror import effective_size
 from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult, measured
-from augtree.weighting.similarity import average, between, disparity, features_by_group
+from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
 
 
 def silent(*_: Any, **__: Any) -> None:
@@ -71,6 +72,7 @@ def search_forest(
     workers: int = 1,
     one_tree: bool = False,
     plain: bool = True,
+    pairs: bool = False,
     watch: Watch = silent,
     **weighting: Any,
 ) -> ForestResult:
@@ -79,7 +81,8 @@ def search_forest(
     Each tree is what `search_tree` gives on that group's samples alone; `budget` and `check` are of each search.
     `workers` searches run side by side, and the result is the same. `weighting` are options of
     `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a model without any of this,
-    to hold the groups' results and features against; `one_tree` also grows one tree for all groups, for `compare`.
+    to hold the groups' results and features against; `one_tree` also grows one tree for all groups, for `compare`;
+    `pairs` also trains a plain model on each pair of groups, for the similarity of their features there.
     """
     task, options = task or Classification(), weighting_of(weighting)
     space = default_space(data) if space is None else Space(list(space))
@@ -105,6 +108,7 @@ def search_forest(
         "weighting": options.spec(),
         "one_tree": one_tree,
         "plain": plain,
+        "pairs": pairs,
     }
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
@@ -119,7 +123,9 @@ def search_forest(
             whole = search_tree(data, task, list(space), **{**how, "out": place}, watch=watch)
         folder = None if run.folder is None else run.folder / "fit"
         found = {group: result.tree for group, result in trees.items()}
-        result = fit_forest(data, task, found, seed=seed, out=folder, plain=plain, watch=watch, **weighting)
+        result = fit_forest(
+            data, task, found, seed=seed, out=folder, plain=plain, pairs=pairs, watch=watch, **weighting
+        )
         searched = {
             "search_equivalents": sum(found.cost.training_equivalents for found in trees.values()),
             "search_seconds": sum(found.cost.seconds for found in trees.values()),
@@ -206,6 +212,7 @@ def fit_forest(
     seed: int = 0,
     out: str | Path | None = None,
     plain: bool = True,
+    pairs: bool = False,
     watch: Watch = silent,
     **weighting: Any,
 ) -> ForestResult:
@@ -229,6 +236,7 @@ def fit_forest(
         "weighting": options.spec(),
         "seed": seed,
         "plain": plain,
+        "pairs": pairs,
     }
     trainer = task.prepare(data)
     spec |= {"begins": trainer.identity(seed)}
@@ -244,6 +252,8 @@ def fit_forest(
         if plain:
             watch("plain")
             before, alike = held_against_plain(trainer, run, at.theta, seed)
+        if pairs:
+            alike["pairs"] = pairs_of_groups(data, task, run, seed, watch)
         skipped = [row["skipped"] for row in at.history if row["skipped"]]
         if skipped:
             notes.append(f"{len(skipped)} of {len(at.history)} updates of the weights were skipped: {skipped[0]}")
@@ -296,6 +306,25 @@ def held_against_plain(trainer: Trainer, run: Run, theta: State, seed: int) -> t
         "disparity": disparity(trainer.data),
     }
     return before["measures"], alike
+
+
+def pairs_of_groups(data: Dataset, task: Task, run: Run, seed: int, watch: Watch) -> list[dict[str, Any]]:
+    """A plain model on each pair of groups alone: how alike their features are in it, beside how they differ."""
+    apart = {tuple(row["groups"]): row for row in disparity(data)}
+    found = []
+    for one, other in combinations(data.group_names, 2):
+        watch("pair", groups=(one, other))
+
+        def work(one: str = one, other: str = other) -> tuple[dict[str, Any], None]:
+            both = data.take(np.sort(np.concatenate([data.indices(None, group) for group in (one, other)])))
+            trainer = task.prepare(both)
+            split = "test" if all(len(both.indices("test", group)) for group in (one, other)) else "val"
+            features = features_by_group(trainer, trainer.fit(Identity(), seed), split)
+            return {"similarity": similarity(features[one], features[other])}, None
+
+        value = run.unit(f"pair/{one}/{other}", work).value
+        found.append({"groups": [one, other], **value, **apart.get((one, other), {})})
+    return found
 
 
 def weighting_of(given: Mapping[str, Any]) -> Weighting:
@@ -368,7 +397,8 @@ def resume(
     data = data_again(spec["data"], place, data)
     reader = Reader(place / "spec.json", transforms)
     task = task or task_again(spec["task"], reader)
-    common = {"seed": spec["seed"], "out": folder, "plain": spec["plain"], "watch": watch, **spec["weighting"]}
+    common = {"seed": spec["seed"], "out": folder, "plain": spec["plain"], "pairs": spec["pairs"], "watch": watch}
+    common |= spec["weighting"]
     if spec["kind"] == "fit":
         trees = {group: checked_tree(reader.policy(text)) for group, text in spec["trees"].items()}
         return fit_forest(data, task, trees, **common)

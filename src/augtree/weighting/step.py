@@ -78,7 +78,8 @@ class Hypergradient:
             losses = inner.losses
         else:
             which = np.concatenate([stream(r, t * self.size, self.size, self.seed)[0] for r in self.outer_rows])
-            losses = self._losses(*self._outputs((self.trainer.batch(which), which)))
+            inputs = self.trainer.outer_inputs(self.forest, which, seed_of(self.seed, "outer", t))
+            losses = self._losses(*self._outputs((inputs, which)))
         return pulled(outer_weights @ losses, self.parameters), losses.detach()
 
     def _solved(self, inner: Inner, logits: Tensor, w: Tensor, v: Tensor, product: str, t: int) -> tuple[Solved, str]:
@@ -107,8 +108,9 @@ class Hypergradient:
         return series(one, v, damping=options.damping, terms=options.iterations, scale=options.scale)
 
     def _gauss_newton(self, logits: Tensor, w: Tensor) -> GaussNewton:
-        share = (w / self.size).repeat_interleave(self.size)[:, None]
-        bend = bends(logits.detach(), self.trainer.data.multilabel)
+        rows = len(logits) // len(self.groups)
+        share = (w / rows).repeat_interleave(rows)[:, None]
+        bend = bends(logits.detach(), self.trainer.many_of_one)
         return GaussNewton(logits, lambda pushed: share * bend(pushed), self.parameters, self.decay)
 
     def _inner_batch(self, t: int, role: str = "inner") -> tuple[Any, Rows]:
@@ -121,14 +123,13 @@ class Hypergradient:
     def _outputs(self, batch: tuple[Any, Rows]) -> tuple[Tensor, Tensor]:
         """What the model says, in full precision, and the labels."""
         inputs, which = batch
-        logits = self.trainer.model(self.trainer.normalised(inputs))
+        logits = self.trainer.outputs(inputs, len(which), self.trainer.model)
         self._count(len(which), 0)
         return logits, self.trainer.labels[torch.from_numpy(which).to(self.trainer.device)]
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of each group."""
-        each = self.trainer.losses_of(logits, labels, self.trainer.task.label_smoothing)
-        return each.view(len(self.groups), self.size).mean(1)
+        return self.trainer.output_losses(logits, labels).view(len(self.groups), -1).mean(1)
 
     def _count(self, samples: int, backwards: int) -> None:
         self.trainer.passes.forward += samples if not backwards else 0

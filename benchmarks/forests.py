@@ -1,0 +1,163 @@
+"""Forests against free policies and one tree, on data in groups: PACS, fundus, proteins; also with few labels.
+
+    python benchmarks/forests.py search pacs.zip --size 48 --seeds 0 1 2 --out runs/pacs   # forests, one tree each
+    python benchmarks/forests.py train pacs.zip --size 48 --seeds 0 1 2 --out runs/pacs     # everything side by side
+    python benchmarks/forests.py table runs/pacs
+    python benchmarks/forests.py search human-proteins --limit 2000 --terms 50 --groups size-degree:2x2 --metric auroc
+
+`--share 0.1` keeps a tenth of the training labels. Searches are runs of augtree and go on where they were stopped;
+each training is a file with every metric in every group, and is not done twice. Only `train` reads the test data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import augtree as at
+from augtree.data import Dataset
+from augtree.policies.named import NAMED
+from augtree.transforms import Identity
+from augtree.weighting.result import measured, worst_of
+from augtree.weighting.weighted import weighted_of_run
+from measure import machine, table, write
+
+
+def read(options: argparse.Namespace) -> Dataset:
+    own: dict[str, Any] = {name: getattr(options, name) for name in ("limit", "terms") if getattr(options, name)}
+    if options.size:
+        own["size"] = options.size
+    data = at.data.load(options.data, groups=options.groups, merge=options.merge, **own)
+    if options.share < 1:
+        data = data.few(train=round(options.share * data.counts["train"]))
+    print(data, flush=True)
+    return data
+
+
+def task_of(options: argparse.Namespace) -> at.tasks.Classification:
+    optimizer = "adamw" if options.model == "gin" else "sgd"
+    return at.tasks.Classification(
+        model=options.model, epochs=options.epochs, metric=options.metric, optimizer=optimizer, device=options.device
+    )
+
+
+def search(options: argparse.Namespace) -> None:
+    data, task = read(options), task_of(options)
+    for seed in options.seeds:
+        began = time.perf_counter()
+        result = at.search_forest(
+            data, task, depth=options.depth, seed=seed, check=0, budget=options.budget, one_tree=True, plain=False,
+            out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta,
+        )  # fmt: skip
+        print(seed, result.forest.to_text(), dict(result.weights), f"{time.perf_counter() - began:.0f} s", flush=True)
+        print({group: {n: str(v) for n, v in found.importances.items()} for group, found in result.trees.items()})
+
+
+def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
+    """What is compared: by name, each with a seed of its search where it had one."""
+    free = ("none", "randaugment", "trivialaugment") if data.domain == "image" else ("none",)
+    found: dict[str, Any] = {name: NAMED[name](data.fill) if name != "none" else Identity() for name in free}
+    for folder in sorted(options.out.glob("forest-*")):
+        seed, forest = folder.name.rpartition("-")[2], weighted_of_run(folder)
+        if forest is None:
+            continue
+        forest = replace(forest, groups=None, merge=None)
+        found[f"one tree {seed}"] = at.load(folder / "one-tree" / "tree.json")
+        found[f"forest, uniform {seed}"] = replace(forest, weighting=at.Weighting(eta=0.0))
+        found[f"forest {seed}"] = forest
+        found[f"forest, worst {seed}"] = replace(forest, weighting=replace(forest.weighting, target="worst"))
+    return found
+
+
+def train(options: argparse.Namespace) -> None:
+    data = read(options)
+    trainer = task_of(options).prepare(data)
+    (options.out / "trainings").mkdir(parents=True, exist_ok=True)
+    for seed in options.seeds:
+        for name, way in ways(options, data).items():
+            path = options.out / "trainings" / f"{name}.{seed}.json"
+            if path.exists():
+                continue
+            began = time.perf_counter()
+            if isinstance(way, at.Weighted):
+                at_end = way.fit(trainer, 1000 + seed)
+                state, weights = at_end.theta, dict(zip(data.group_names, at_end.w.tolist(), strict=True))
+            else:
+                state, weights = trainer.fit(way, 1000 + seed), None
+            took = round(time.perf_counter() - began, 2)
+            about = {"policy": name, "seed": seed, "seconds": took, "weights": weights, "data": str(data)}
+            path.write_text(json.dumps({**about, "measures": measured(trainer, state), "machine": machine(1)}) + "\n")
+            print(name, seed, took, "s", flush=True)
+
+
+def tables(options: argparse.Namespace) -> None:
+    """Mean and standard deviation over searches and trainings: average and worst group, accuracy and macro F1."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted((options.out / "trainings").glob("*.json")):
+        row = json.loads(path.read_text())
+        rows.setdefault(row["policy"].rstrip("0123456789 "), []).append(row)
+    body, kept = [], []
+    for name, found in rows.items():
+        tests = [row["measures"]["test"] for row in found]
+        cells = {}
+        for metric in (m for m in ("accuracy", "f1", "auroc") if m in tests[0]["all"]):
+            cells[metric] = [test["all"][metric] for test in tests]
+            cells[f"worst {metric}"] = [worst_of(test, metric)[1] for test in tests]
+        for group in (g for g in tests[0] if g != "all"):
+            cells[group] = [test[group].get(options.metric, float("nan")) for test in tests]
+        figures = {what: [round(100 * f(v), 2) for f in (np.mean, deviation)] for what, v in cells.items()}
+        kept.append({"policy": name, "trainings": len(found), **figures})
+        body.append([name, str(len(found)), *(f"{mean:.1f} ± {sd:.1f}" for mean, sd in figures.values())])
+    print(table(["policy", "trainings", *(list(kept[0])[2:])], body))
+    about = {"machine": next(iter(rows.values()))[0]["machine"], "data": next(iter(rows.values()))[0]["data"]}
+    searches = [
+        {"search": folder.name, **{key: json.loads((folder / "result.json").read_text())[key] for key in KEPT}}
+        for folder in sorted(options.out.glob("forest-*"))
+        if (folder / "result.json").is_file()
+    ]
+    print(f"written to {write('forests_' + options.out.name, {**about, 'rows': kept, 'searches': searches})}")
+
+
+KEPT = ("forest", "importances", "effective_size", "cost")
+
+
+def deviation(values: list[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["search", "train", "table"])
+    parser.add_argument("data")
+    parser.add_argument("--out", type=Path, default=Path("runs/forests"))
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--limit", type=int, help="proteins: so many graphs")
+    parser.add_argument("--terms", type=int, help="proteins: so many functions")
+    parser.add_argument("--groups")
+    parser.add_argument("--merge")
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--model", default="wrn-16-2")
+    parser.add_argument("--epochs", type=float, default=40)
+    parser.add_argument("--metric", default="accuracy")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--depth", type=int, default=2)
+    parser.add_argument("--budget", type=float, default=10, help="training equivalents of each group's search")
+    parser.add_argument("--alpha", type=int, default=50)
+    parser.add_argument("--eta", type=float, default=0.1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.what == "table":
+        options.out = Path(options.data)
+    {"search": search, "train": train, "table": tables}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
