@@ -9,6 +9,7 @@ import augtree as at
 from augtree.errors import TaskError
 from augtree.search import Anneal
 from augtree.tasks import Classification
+from augtree.tasks import trainer as trainer_module
 from augtree.transforms import Rotate, SamplePairing
 
 pytestmark = pytest.mark.gpu
@@ -113,3 +114,33 @@ def test_a_training_hardly_waits_for_python():
         trainer.fit(at.Tree(), 0, steps=50)
     syncs = [event for event in seen.key_averages() if event.key == "cudaStreamSynchronize"]
     assert sum(event.count for event in syncs) < 50
+
+
+def grouped():
+    data = pictures()
+    number = iter(range(len(data)))
+    return at.data.group(data, lambda _: f"part {next(number) % 2}")
+
+
+def test_a_forest_trains_on_the_gpu_and_repeats_to_the_bit(tmp_path):
+    trees = {"part 0": tree(), "part 1": at.Tree()}
+    options = {"alpha": 5, "eta": 0.5, "plain": False}
+    found = [
+        at.fit_forest(grouped(), task(deterministic=True), trees, out=tmp_path / str(i), **options) for i in range(2)
+    ]
+    assert found[0].weights == found[1].weights
+    assert (tmp_path / "0" / "model.safetensors").read_bytes() == (tmp_path / "1" / "model.safetensors").read_bytes()
+    assert not any(row["skipped"] for row in found[0].history)
+    on_cpu = at.fit_forest(grouped(), task(device="cpu"), trees, **options)
+    for group, weight in on_cpu.weights.items():
+        assert abs(weight - found[0].weights[group]) < 0.05
+
+
+def test_pictures_that_stay_on_the_cpu_give_the_same_training(monkeypatch):
+    found = []
+    for share in (0.5, 0.0):
+        monkeypatch.setattr(trainer_module, "SHARE_OF_DEVICE", share)
+        ready = task(deterministic=True).prepare(pictures())
+        found.append((ready.samples.device.type, ready.fit(tree(), 3)))
+    assert [device for device, _ in found] == ["cuda", "cpu"]
+    assert same(found[0][1], found[1][1])
