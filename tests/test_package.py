@@ -26,6 +26,7 @@ def test_public_names():
         "compare",
         "data",
         "errors",
+        "evaluate",
         "fit_forest",
         "load",
         "resume",

@@ -1,7 +1,7 @@
 """augtree learns data augmentation: trees of transformations, for images and for graphs."""
 
 from augtree import data, errors, tasks, testing, transforms
-from augtree.comparison import compare, resume, train
+from augtree.comparison import compare, evaluate, resume, train
 from augtree.errors import AugtreeError
 from augtree.policies import Forest, Tree, load, save
 from augtree.search import search_tree
@@ -20,6 +20,7 @@ __all__ = [
     "compare",
     "data",
     "errors",
+    "evaluate",
     "fit_forest",
     "load",
     "resume",

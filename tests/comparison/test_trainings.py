@@ -251,7 +251,7 @@ def test_resuming_needs_what_the_folder_does_not_hold(tmp_path):
         resume(tmp_path / "a", data=blobs())
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "spec.json").write_text('{"version": 1, "kind": "poem"}')
-    with pytest.raises(RunError, match="must be the run of a search, a forest or a comparison, got 'poem'"):
+    with pytest.raises(RunError, match="a comparison or an evaluation, got 'poem'"):
         resume(tmp_path / "b")
 
 

@@ -100,7 +100,7 @@ def test_rates_rise_in_a_line_and_fall_as_a_cosine():
     ],
 )
 def test_the_model_goes_by_the_shorter_side_and_the_device(side, device, name, monkeypatch):
-    monkeypatch.setattr("augtree.tasks.classification.device_of", lambda _: torch.device(device))
+    monkeypatch.setattr("augtree.tasks.base.device_of", lambda _: torch.device(device))
     data = from_arrays(np.zeros((2, side, side + 60), np.uint8), [0, 1], split=["train", "val"])
     assert Classification().model_for(data) == name
     assert Classification(model=net).model_for(data) is net

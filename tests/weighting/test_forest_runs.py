@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from test_fit import linear, normed, task, two_groups
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError
 from augtree.runs import faults
+from augtree.runs.store import Run
 from augtree.search import Anneal
 from augtree.transforms import Cutout, Invert, Rotate
 from augtree.weighting import Weighting, fit_forest, search_forest
-from augtree.weighting.forest import group_alone, resume
+from augtree.weighting.forest import resume
+from augtree.weighting.trees import folder_of, group_alone
 
 SPACE = [Invert(0.2), Cutout(0.6), Rotate(0.4)]
 QUICK = Anneal(rungs=(0.2, 0.2), fewest=2, kept=(2, 1), spread=2, trunk=0.3, repeats=1, sure=0.0)
@@ -268,3 +271,78 @@ def test_batch_norm_and_graphs():
     assert pair["similarity"] == found.similarity["without"]["size0"]["size1"]  # two groups: the pair is all there is
     assert not any(row["skipped"] for row in found.history)
     assert found.similarity["disparity"][0]["size"] > 5
+
+
+def test_a_larger_budget_goes_on_with_other_trees(tmp_path):
+    small = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", **{**HOW, "check": 0}, budget=0.6, plain=False)
+    assert status(tmp_path / "f") == "spent"
+    large = resume(tmp_path / "f", data=DATA, task=TASK, budget=50)
+    assert status(tmp_path / "f") == "done"
+    whole = search_forest(DATA, TASK, SPACE, out=tmp_path / "w", **{**HOW, "check": 0}, plain=False)
+    assert large.forest == whole.forest
+    assert len(small.forest["a"].tree) + len(small.forest["b"].tree) <= len(whole.forest["a"].tree) + len(
+        whole.forest["b"].tree
+    )
+
+
+def status(folder):
+    with Run.open(folder, write=False) as run:
+        return run.fact("status")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"depth": 99}, "depth must be"),
+        ({"budget": "abc"}, "budget must be"),
+        ({"space": at.spaces.graphs()}, "space must work on images"),
+        ({"task": task(lambda: linear()), "workers": 2}, "workers must be 1 where the task"),
+    ],
+)
+def test_wrong_options_leave_no_run(tmp_path, change, message):
+    arguments = {**HOW, "out": tmp_path / "f", "task": TASK, "space": SPACE, **change}
+    with pytest.raises(ArgumentError, match=message):
+        search_forest(DATA, arguments.pop("task"), arguments.pop("space"), **arguments)
+    assert not (tmp_path / "f").exists()
+
+
+def test_numpy_s_numbers_are_numbers(tmp_path):
+    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", plain=False, **{**HOW, "depth": np.int64(1)})
+    assert json.loads((tmp_path / "f" / "spec.json").read_text())["depth"] == 1
+    assert found.forest
+
+
+def test_a_group_must_not_be_called_as_the_whole_is():
+    names = iter(["all" if g == 0 else "b" for g in DATA.groups])
+    data = at.data.group(DATA, lambda _: next(names))
+    with pytest.raises(DataError, match="a group must not be called all"):
+        fit_forest(data, TASK, {"all": at.Tree(), "b": at.Tree()})
+
+
+def test_there_must_be_something_to_judge_by():
+    with pytest.raises(DataError, match="must have validation or test samples to judge by"):
+        fit_forest(DATA.take(DATA.indices("train")), TASK, TREES, outer="train")
+
+
+def test_a_metric_that_does_not_exist_on_the_test_data_is_told():
+    keep = np.ones(len(DATA), bool)
+    keep[DATA.indices("test")] = DATA.labels.numpy()[DATA.indices("test")] == 0
+    found = fit_forest(DATA.take(np.flatnonzero(keep)), task(steps=8, metric="auroc"), TREES, alpha=4, plain=False)
+    assert found.average() is None
+    assert found.verdict() == "There is no auroc on the test data: no class has both labels there."
+    assert found.to_text()
+
+
+def test_weights_that_were_never_updated_are_told():
+    assert "never updated: 40 steps are not more than alpha" in fitted(alpha=50, plain=False).notes[-1]
+
+
+def test_folders_have_short_names(tmp_path):
+    assert folder_of(tmp_path, 3, "x/y" * 100).name == "03-" + ("x_y" * 100)[:60]
+
+
+def test_pairs_of_groups_with_slashes_are_told_apart():
+    names = cycle(["a", "a/b", "b/c", "c"])
+    data = at.data.group(DATA, lambda _: next(names))
+    found = fit_forest(data, task(steps=8), alpha=4, pairs=True, plain=False).similarity["pairs"]
+    assert len({pair["similarity"] for pair in found}) == 6

@@ -31,6 +31,8 @@ def check_forest(
     outer: str,
     weighting_option: list[str] | None,
     trees: Path | None,
+    one_tree: bool,
+    workers: int,
     out: Path | None,
     seed: int,
 ) -> None:
@@ -44,6 +46,9 @@ def check_forest(
     weighting_of(alpha, eta, target, outer, weighting_option)
     if trees is not None:
         trees_of(trees)
+        asked = {"--one-tree": one_tree, "--workers": workers > 1, "--budget": budget is not None}
+        for name in (name for name, given in asked.items() if given):
+            raise ArgumentError(name, "must be left out with --trees: nothing is searched", True)
     if out is not None:
         check_place(out, "forest" if trees is None else "fit")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import typing
@@ -13,7 +14,7 @@ import typer
 
 from augtree.cli.app import say
 from augtree.cli.reading import OPTION, read
-from augtree.errors import ArgumentError
+from augtree.errors import ArgumentError, one_of
 
 Data = Annotated[
     str,
@@ -62,7 +63,14 @@ def data_set(
     download: Annotated[bool, option(DATA, "Fetch a named set that is not there.", "--download")] = False,
 ) -> Any:
     """The data set that is asked for."""
-    asked = {"size": size, "split_by": split_by, "train": train, "val": val, "labels": labels, "fill": fill}
+    asked: dict[str, Any] = {
+        "size": size,
+        "split_by": split_by,
+        "train": train,
+        "val": val,
+        "labels": labels,
+        "fill": fill,
+    }
     asked |= {"groups": groups, "merge": merge} | ({} if cache is None else {"cache": cache})
     found = read(data, root, download=download, own=data_option or (), **asked)
     say(f"{found}")
@@ -71,53 +79,84 @@ def data_set(
     return found
 
 
-def task(
+def task_options(
+    task_kind: Annotated[str | None, option(TASK, "classification (default) or contrastive.", "--task")] = None,
     model: Annotated[
-        str, option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, ...; auto chooses by size.")
-    ] = "auto",
-    epochs: Annotated[float, option(TASK, "The length of a training.")] = 80,
+        str | None, option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, ...; auto (default) chooses by size.")
+    ] = None,
+    epochs: Annotated[float | None, option(TASK, "The length of a training (default: 80).")] = None,
     steps: Annotated[int | None, option(TASK, "The length of a training in steps, instead of epochs.")] = None,
-    batch_size: Annotated[int, option(TASK, "Samples in a step.")] = 128,
-    optimizer: Annotated[str, option(TASK, "sgd or adamw.")] = "sgd",
+    batch_size: Annotated[int | None, option(TASK, "Samples in a step (default: 128; contrastive: 256).")] = None,
+    optimizer: Annotated[str | None, option(TASK, "sgd (default) or adamw.")] = None,
     lr: Annotated[float | None, option(TASK, "The highest learning rate.")] = None,
     weight_decay: Annotated[float | None, option(TASK, "The weight decay.")] = None,
-    label_smoothing: Annotated[float, option(TASK, "From 0 to below 1.")] = 0.0,
-    metric: Annotated[str, option(TASK, "accuracy, error, f1, auroc or loss.")] = "accuracy",
+    label_smoothing: Annotated[float | None, option(TASK, "From 0 (default) to below 1; not contrastive.")] = None,
+    temperature: Annotated[float | None, option(TASK, "Contrastive: of the similarities (default: 0.5).")] = None,
+    dim: Annotated[int | None, option(TASK, "Contrastive: numbers that the loss sees (default: 128).")] = None,
+    judge: Annotated[
+        str | None, option(TASK, "Contrastive: knn (default), alignment-uniformity or contrastive.")
+    ] = None,
+    views: Annotated[str | None, option(TASK, "Contrastive: both (default), or one beside the plain sample.")] = None,
+    samples: Annotated[
+        str | None, option(TASK, "Contrastive: train on train (default), or on all samples, without labels.")
+    ] = None,
+    metric: Annotated[str | None, option(TASK, "accuracy (default), error, f1, auroc or loss.")] = None,
     preprocess: Annotated[
-        str, option(TASK, "Before the policy: default (the data set's own), none, flip, crop or flip-crop.")
-    ] = "default",
+        str | None, option(TASK, "Before the policy: default (the data set's own), none, flip, crop or flip-crop.")
+    ] = None,
     weights: Annotated[Path | None, option(TASK, "Begin with these weights (safetensors).")] = None,
-    device: Annotated[str, option(TASK, "auto, cpu or cuda.")] = "auto",
+    device: Annotated[str | None, option(TASK, "auto (default), cpu or cuda.")] = None,
     threads: Annotated[int, option(TASK, "CPU threads; small models are fastest with one.", min=1)] = 1,
     compile_model: Annotated[bool, option(TASK, "Compile the model (CUDA).", "--compile")] = False,
     deterministic: Annotated[bool, option(TASK, "On CUDA: repeat to the bit. The CPU always does.")] = False,
-) -> Any:
-    """The task that is asked for."""
+) -> dict[str, Any]:
+    """What is asked of a task: its kind, and those of its arguments that are not left to it.
+
+    A further argument of a task stands here under its own name; which tasks have it is known from their fields.
+    """
     import torch
 
-    from augtree.tasks import Classification
     from augtree.tasks.trainer import device_of
 
     torch.set_num_threads(threads)
-    device_of(device)
+    device_of(device or "auto")
     if weights is not None and not weights.is_file():
         raise ArgumentError("--weights", "must be a file that is there", str(weights))
-    return Classification(
-        model=model,
-        epochs=epochs,
-        steps=steps,
-        batch_size=batch_size,
-        optimizer=optimizer,
-        lr=lr,
-        weight_decay=weight_decay,
-        label_smoothing=label_smoothing,
-        metric=metric,
-        preprocess=preprocessing(preprocess),
-        device=device,
-        compile=compile_model,
-        deterministic=deterministic,
-        options={} if weights is None else {"weights": str(weights)},
-    )
+    given = {
+        "model": model,
+        "epochs": epochs,
+        "steps": steps,
+        "batch_size": batch_size,
+        "optimizer": optimizer,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "label_smoothing": label_smoothing,
+        "temperature": temperature,
+        "dim": dim,
+        "judge": judge,
+        "views": views,
+        "samples": samples,
+        "metric": metric,
+        "device": device,
+        "compile": compile_model or None,
+        "deterministic": deterministic or None,
+    }
+    out: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    out |= {} if preprocess is None else {"preprocess": preprocessing(preprocess)}
+    out |= {} if weights is None else {"options": {"weights": str(weights)}}
+    return {"kind": task_kind, **out}
+
+
+def task(kind: str | None = None, **given: Any) -> Any:
+    """The task that is asked for."""
+    from augtree.tasks import TASKS
+
+    kind = one_of("--task", kind or "classification", TASKS)
+    known = {field.name for field in dataclasses.fields(TASKS[kind])}
+    for name, value in given.items():
+        if name not in known:
+            raise ArgumentError(f"--{name.replace('_', '-')}", f"must be left out for --task {kind}", value)
+    return TASKS[kind](**given)
 
 
 def preprocessing(name: str) -> Any:
@@ -139,13 +178,13 @@ def preprocessing(name: str) -> Any:
 Command = Callable[..., None]
 
 
-def on_data_and_task(check: Command) -> Callable[[Command], Command]:
+def on_data_and_task(check: Command, task_of: Callable[..., Any] = task) -> Callable[[Command], Command]:
     """A command that gets a data set and a task, and all the options that make them.
 
     Data may take long to read, so `check`, which takes some of the command's own options, raises before that for what
-    is wrong with them.
+    is wrong with them. `task_of` makes what the command gets as its task, from what `task_options` gives.
     """
-    makers: tuple[Callable[..., Any], ...] = (data_set, task)
+    makers: tuple[Callable[..., Any], ...] = (data_set, task_options)
 
     def decorated(command: Command) -> Command:
         own = parameters_of(command)[2:]
@@ -158,7 +197,7 @@ def on_data_and_task(check: Command) -> Callable[[Command], Command]:
             is_run = (run / "spec.json").is_file()
             if any(p.name == "run" for p in own):
                 given["run"] = run if is_run else None
-            command(*(of_run(run, parts) if is_run else made(parts)), **given)
+            command(*(of_run(run, parts) if is_run else made(parts, task_of)), **given)
 
         parameters = [p for maker in makers for p in parameters_of(maker)] + [p for p in own if p.name != "run"]
         wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -169,9 +208,9 @@ def on_data_and_task(check: Command) -> Callable[[Command], Command]:
     return decorated
 
 
-def made(parts: list[dict[str, Any]]) -> tuple[Any, Any]:
+def made(parts: list[dict[str, Any]], task_of: Callable[..., Any] = task) -> tuple[Any, Any]:
     """The data and the task; the task first, since it is checked at once."""
-    asked = task(**parts[1])
+    asked = task_of(**task_options(**parts[1]))
     return data_set(**parts[0]), asked
 
 
@@ -183,11 +222,11 @@ def of_run(folder: Path, parts: list[dict[str, Any]]) -> tuple[Any, Any]:
     from augtree.runs.store import read_spec
     from augtree.search.search import data_again, task_again
 
-    makers: tuple[Callable[..., Any], ...] = (data_set, task)
+    makers: tuple[Callable[..., Any], ...] = (data_set, task_options)
     for maker, part in zip(makers, parts, strict=True):
         for name, parameter in inspect.signature(maker).parameters.items():
             if name not in ("data", "threads") and part[name] != parameter.default:
-                option_name = f"--{name.replace('_', '-')}"
+                option_name = "--task" if name == "task_kind" else f"--{name.replace('_', '-')}"
                 raise ArgumentError(option_name, f"must be left out: data and task are those of {folder}", part[name])
     torch.set_num_threads(parts[1]["threads"])
     spec = read_spec(folder)

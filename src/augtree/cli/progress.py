@@ -114,6 +114,14 @@ class Progress:
         """A training has made so many steps."""
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done)
+        elif time.perf_counter() - self.told > SILENCE:
+            self.told = time.perf_counter()
+            say(f"{done} of {self.total} steps.")
+
+    def on_pair(self, groups: tuple[str, str]) -> None:
+        """A model is trained on two groups alone."""
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], description=f"training on {' and '.join(groups)}")
 
     def on_free(self, name: str) -> None:
         """The tree is held against the free policies."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -119,7 +120,7 @@ def tell_tree(result: Any) -> None:
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(help="The folder of a search, a forest or a comparison that was stopped.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a search, a forest, a comparison or an evaluation.")],
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     as_json: Json = False,
@@ -127,8 +128,9 @@ def resume(
     """Go on with a run that was stopped; the result is the one that it would have given."""
     import torch
 
+    from augtree.cli.evaluate import tell_evaluation
     from augtree.cli.forest import tell_forest
-    from augtree.comparison import Comparison
+    from augtree.comparison import Comparison, Evaluation
     from augtree.comparison import resume as go_on
     from augtree.search import TreeResult
     from augtree.search.search import parsed_budget
@@ -139,6 +141,8 @@ def resume(
         result = go_on(run, budget=budget, watch=watch)
     if isinstance(result, Comparison):
         tell_comparison(result, run, as_json)
+    elif isinstance(result, Evaluation):
+        tell_evaluation(result, run, as_json)
     else:
         if isinstance(result, TreeResult):
             tell_tree(result)
@@ -229,7 +233,7 @@ def compare(
     chosen = named(policies) if policies else None
     own = {} if run is None else ways_of_run(run, vary or [])
     if own:
-        chosen = {**(chosen or free_policies(data)), **own}
+        chosen = {**(chosen or free_policies(data, task)), **own}
     elif vary:
         raise ArgumentError("--vary", "must be for the run of a forest, in the place of the data", vary[0])
     with stoppable(folder), Progress() as watch:
@@ -239,7 +243,7 @@ def compare(
 
 def ways_of_run(run: Path, vary: list[str]) -> dict[str, Any]:
     """What a run found, as ways to train: its tree; or its forest, with learned weights, uniform ones, and others."""
-    from dataclasses import replace
+    from dataclasses import fields, replace
 
     from augtree.weighting.weighted import weighted_of_run
 
@@ -254,7 +258,7 @@ def ways_of_run(run: Path, vary: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {**one, "forest, uniform weights": even, "forest": forest}
     for text in vary:
         name, _, values = text.partition("=")
-        if not hasattr(forest.weighting, name) or not values:
+        if name not in {field.name for field in fields(forest.weighting)} or not values:
             raise ArgumentError("--vary", "must be NAME=VALUE,VALUE... with an option of the weights", text)
         for value in values.split(","):
             like = getattr(forest.weighting, name)
@@ -387,7 +391,7 @@ def parsed(key: str, text: str, like: Any, option: str = "--set") -> Any:
         return SAID[text.lower()]
     value = float_of(f"{option} {key}", text)
     if isinstance(like, int):
-        if value != int(value):
+        if not math.isfinite(value) or value != int(value):
             raise ArgumentError(f"{option} {key}", "must be a whole number", text)
         return int(value)
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
 from augtree.policies import Forest
 from augtree.policies.codec import Reader, to_json
-from augtree.policies.named import find
+from augtree.policies.named import find, graphcl, simclr
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import TreeResult
 from augtree.search import resume as resume_search
@@ -28,6 +28,9 @@ from augtree.transforms.base import Policy
 from augtree.weighting import ForestResult, Weighted
 from augtree.weighting.forest import resume as resume_forest
 from augtree.weighting.weighted import weighted_again, weighted_of_run
+
+if TYPE_CHECKING:
+    from augtree.comparison.evaluation import Evaluation
 
 Asked = Policy | Weighted | str | Path | None
 """A policy as a user may give it: a value, a name, a file, the folder of a run, or nothing."""
@@ -59,9 +62,9 @@ def compare(
     if train_on not in TRAIN_ON:
         raise ArgumentError("train_on", f"must be one of {', '.join(TRAIN_ON)}", train_on)
     chosen = seeds_of(seeds)
-    given: Mapping[str, Asked] = free_policies(data) if policies is None else policies
+    given: Mapping[str, Asked] = free_policies(data, task) if policies is None else policies
     found = checked_policies(given, data)
-    free = [name for name, policy in found.items() if isinstance(policy, FREE)]
+    free = [name for name, policy in found.items() if is_free(policy)]
     judged_on = split_to_judge(data, train_on)
     spec = {
         "version": VERSION,
@@ -191,9 +194,9 @@ def fitted(trainer: Trainer, policy: Way, seed: int, train_on: str) -> tuple[Sta
             trainer.passes.forward += own.passes.forward
             trainer.passes.backward += own.passes.backward
         return at.theta, {f"weight {name}": float(w) for name, w in zip(grouped.group_names, at.w, strict=True)}
-    rows = data.indices("train")
+    rows = trainer.rows
     if train_on == "train+val":
-        rows = np.concatenate([rows, data.indices("val")])
+        rows = np.concatenate([rows, np.setdiff1d(data.indices("val"), rows)])
     return trainer.fit(policy, seed, rows=rows), {}
 
 
@@ -212,9 +215,14 @@ def by_group(trainer: Trainer, state: State, split: str) -> dict[str, float | No
     return {"worst_group": worst, **found}
 
 
-def free_policies(data: Dataset) -> Mapping[str, Asked]:
+def free_policies(data: Dataset, task: Task | None = None) -> Mapping[str, Asked]:
     """The policies that need no search."""
-    return {"none": None} | ({n: n for n in ("randaugment", "trivialaugment")} if data.domain == "image" else {})
+    return {name: name for name in (task or Classification()).free[data.domain]}
+
+
+def is_free(policy: object) -> bool:
+    """Whether a policy needs no search."""
+    return isinstance(policy, FREE) or policy in (simclr(), graphcl())
 
 
 def policy_of(policy: Asked, place: str, fill: int) -> Policy:
@@ -234,8 +242,8 @@ def resume(
     transforms: Iterable[Transform | type[Transform]] = (),
     budget: str | float | None = None,
     watch: Watch = lambda *_, **__: None,
-) -> TreeResult | ForestResult | Comparison:
-    """Go on with a search, a forest or a comparison that was stopped; the result is what it would have been.
+) -> TreeResult | ForestResult | Comparison | Evaluation:
+    """Go on with a search, a forest, a comparison or an evaluation that was stopped, to what it would have given.
 
     A run on arrays needs its `data` again, a run with a model of your own its `task`, policies with transforms of
     your own these `transforms`. A search that ended early goes on with a larger `budget`.
@@ -245,8 +253,13 @@ def resume(
         return resume_search(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
     if spec.get("kind") in ("forest", "fit"):
         return resume_forest(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
+    if spec.get("kind") == "evaluate":
+        from augtree.comparison.evaluation import resume_evaluation
+
+        return resume_evaluation(folder, data=data, task=task, transforms=list(transforms), watch=watch)
     if spec.get("kind") != "compare":
-        raise RunError(f"{folder} must be the run of a search, a forest or a comparison, got {spec.get('kind')!r}")
+        rule = "must be the run of a search, a forest, a comparison or an evaluation"
+        raise RunError(f"{folder} {rule}, got {spec.get('kind')!r}")
     data = data_again(spec["data"], Path(folder), data)
     reader = Reader(Path(folder) / "spec.json", transforms)
     return compare(

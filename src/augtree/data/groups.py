@@ -18,6 +18,8 @@ from augtree.errors import ArgumentError, DataError, nearest, one_of
 Ints = NDArray[np.int64]
 By = str | Callable[[Any], Any]
 """`column:NAME`, `size-degree:NxM`, `size:N`, `degree:N`, or a function of a sample that gives its group's name."""
+ALL = "all"
+"""The whole, in tables beside its groups."""
 FEWEST = 8
 """Validation samples that a group needs, for a search: half of them choose, half of them confirm."""
 CUTS = re.compile(r"(size-degree|size|degree):(\d{1,3})(?:x(\d{1,3}))?")
@@ -45,8 +47,11 @@ def group(data: Dataset, by: By, *, merge: str | None = None) -> Dataset:
     known = tuple(sorted(set(names)))
     place = {name: i for i, name in enumerate(known)}
     groups = np.array([place[name] for name in names], np.int64)
-    source = {**data.source, "groups": by} if again and data.source is not None else None
-    found = replace(data, groups=groups, group_names=known, source=source if by != "given" else data.source)
+    source = data.source
+    if by != "given":
+        kept = {name: value for name, value in (data.source or {}).items() if name != "merge"}
+        source = {**kept, "groups": by} if again and data.source is not None else None
+    found = replace(data, groups=groups, group_names=known, source=source)
     return found if merge is None else merged(found, merge)
 
 
@@ -58,6 +63,8 @@ def named_groups(data: Dataset, by: By) -> tuple[list[str], bool]:
         raise ArgumentError("groups", "must be a text or a function of a sample", by)
     if by == "given":
         return [data.group_names[i] for i in data.groups], True
+    if by == "column:group" and "group" not in data.columns:
+        return named_groups(data, "given")
     if by.startswith("column:"):
         return by_column(data, by.partition(":")[2]), True
     cut = CUTS.fullmatch(by)
@@ -146,6 +153,8 @@ def problems(data: Dataset, fewest_val: int = FEWEST) -> list[Problem]:
 
 def check_groups(data: Dataset, fewest_val: int = FEWEST) -> None:
     """Raise where a group is too small, with what can be done; before anything runs."""
+    if ALL in data.group_names and len(data.group_names) > 1:
+        raise DataError(f"{data.name}: a group must not be called {ALL}, which is the name of the whole in tables")
     found = problems(data, fewest_val)
     if found:
         rest = f" (and {len(found) - 5} more)" if len(found) > 5 else ""

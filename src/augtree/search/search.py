@@ -31,7 +31,6 @@ from augtree.transforms.base import Policy
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
 """The paper's list of probabilities."""
-FREE = {"image": ("none", "randaugment", "trivialaugment"), "graph": ("none",)}
 CHECK = 1.0
 """How long the trainings are that hold the tree against the free policies, as a share of a whole one."""
 MANY = 200
@@ -85,8 +84,9 @@ def search_tree(
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
         bench = Bench(trainer, list(space), probabilities, seed, run, told=watch, most_seconds=most_seconds)
-        check = min(check, most_passes / (2 * (1 + len(FREE[data.domain]))))  # at most half of the budget
-        bench.most_passes = (most_passes - check * (1 + len(FREE[data.domain]))) * passes_of_one(trainer)
+        held = 1 + len(task.free[data.domain])
+        check = min(check, most_passes / (2 * held))  # at most half of the budget
+        bench.most_passes = (most_passes - check * held) * passes_of_one(trainer)
         return searched(bench, options, depth, check, method, watch)
 
 
@@ -223,7 +223,7 @@ def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: li
     """The tree and the free policies, each by a training from the start, on the half that confirmed the nodes."""
     trainer, rows = bench.trainer, bench.confirm_rows
     policies: dict[str, Policy] = {"tree": tree} | {
-        name: NAMED[name](trainer.data.fill) for name in FREE[trainer.data.domain]
+        name: NAMED[name](trainer.data.fill) for name in trainer.task.free[trainer.data.domain]
     }
     steps = max(1, round(check * trainer.total_steps))
     found, losses = {}, {}
@@ -377,7 +377,7 @@ def parsed_budget(budget: str | float | None) -> tuple[float, float]:
 
 def passes_of_one(trainer: Trainer) -> int:
     """The sample passes of one whole training, forward and backward."""
-    return 2 * trainer.views * trainer.total_steps * trainer.batch_size
+    return trainer.total_steps * trainer.passes_a_step
 
 
 def surroundings(run: Run, trainer: Trainer) -> Iterable[str]:

@@ -30,11 +30,17 @@ class Task:
 
     `model` is a name (wrn-16-4, resnet18, cnn, gin, ...) or a function that makes a module; "auto" is cnn up to 16
     px (on a CPU up to 64), wrn-16-4 up to 64 px, resnet18 above, and gin for graphs. `preprocess` comes before the
-    policy: "default" is the data set's own (flips and crops for CIFAR-10, nothing for digits and folders), None is nothing.
+    policy: "default" is the data set's own (flips and crops for CIFAR-10, nothing for digits and folders), None is
+    nothing.
     """
 
     kind: ClassVar[str] = ""
     """The task's name in files and on the command line."""
+    free: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "image": ("none", "randaugment", "trivialaugment"),
+        "graph": ("none",),
+    }
+    """The policies that need no search and that a learned one is held against, for pictures and for graphs."""
 
     model: str | Callable[[], nn.Module] = "auto"
     epochs: float = 80
@@ -79,6 +85,11 @@ class Task:
                 raise ArgumentError(name, "must be True or False", getattr(self, name))
         if not isinstance(self.options, Mapping):
             raise ArgumentError("options", "must be a mapping from the model's arguments to values", self.options)
+
+    @property
+    def label_free(self) -> bool:
+        """Whether judging a candidate needs no labels."""
+        return False
 
     @property
     def rate(self) -> float:

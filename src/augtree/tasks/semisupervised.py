@@ -81,15 +81,11 @@ class SemiSupervisedTrainer(Trainer):
                 " training samples only (labels=1000), or name a split unlabelled"
             )
         super().__init__(task, data)
+        self.views = 1 + 2 * task.ratio
         kinds = 2 if data.multilabel else max(2, data.num_classes)
         self.optimizer = WithThreshold(
             self.optimizer, lambda step: signal_threshold(task.tsa, step, self.total_steps, kinds)
         )
-
-    @property
-    def passes_a_step(self) -> int:
-        """Samples that a step takes through the model, forwards and backwards."""
-        return 2 * self.batch_size * (1 + 2 * self.task.ratio)
 
     def train(
         self,
@@ -103,8 +99,8 @@ class SemiSupervisedTrainer(Trainer):
     ) -> State:
         """Train on, a step for each rate; labelled samples come as in `Trainer.train`.
 
-        Unlabelled ones are shuffled anew when all were seen. Where labelled samples come in an order of one's own, each
-        brings unlabelled ones of its group, so that groups have the same weight among both.
+        Unlabelled ones are shuffled anew when all were seen. Where labelled samples come in an order of one's own,
+        each brings unlabelled ones of its group, so that groups have the same weight among both.
         """
         rows = self.rows if rows is None else some(rows)
         pool = np.union1d(self.unlabelled, rows) if self.task.include_labelled else self.unlabelled
@@ -137,17 +133,11 @@ class SemiSupervisedTrainer(Trainer):
                 mine, others = slice(i * size, (i + 1) * size), slice(i * more, (i + 1) * more)
                 yield torch.cat((given[mine], plain[others], strong[others])), labels[mine]
 
-    def _step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
-        super()._step(inputs, labels, scalars)
-        views = 2 * self.task.ratio * len(labels)  # the labelled samples are counted where the steps are
-        self.passes.forward += views
-        self.passes.backward += views
-
     def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
         self.weights.grads.zero_()
         with self._precision():
             logits = self.forward(self.normalised(inputs))
-        self.check_logits(logits, len(labels) * (1 + 2 * self.task.ratio))
+        self.check_logits(logits, len(labels) * self.views)
         self.loss(logits.float(), labels, scalars[-1]).backward()
         with torch.no_grad():
             self.optimizer.update(self.weights, scalars)

@@ -101,6 +101,11 @@ class Trainer:
             self._make_model()
         self._recorded: Any = None
 
+    @property
+    def passes_a_step(self) -> int:
+        """Samples that a step takes through the model, forwards and backwards."""
+        return 2 * self.views * self.batch_size
+
     def _make_model(self) -> None:
         if isinstance(self.data.samples, Tensor):
             self.samples = where_it_fits(self.data.samples, self.device)
@@ -298,9 +303,27 @@ class Trainer:
     def step_losses(self, inputs: Any, labels: Tensor) -> Tensor:
         """What a training step lowers: the loss of each sample of a batch."""
         with self._precision():
-            logits = self.forward(self.normalised(inputs))
-        self.check_logits(logits, len(labels))
-        return self.losses_of(logits.float(), labels, getattr(self.task, "label_smoothing", 0.0))
+            outputs = self.outputs(inputs, len(labels), self.forward)
+        return self.output_losses(outputs.float(), labels)
+
+    def outputs(self, inputs: Any, count: int, forward: Callable[[Any], Any]) -> Tensor:
+        """What the training loss is computed from: here the logits of a batch of so many samples."""
+        logits = forward(self.normalised(inputs))
+        self.check_logits(logits, count)
+        return logits  # type: ignore[no-any-return]
+
+    def output_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The training loss of each row of `outputs`; a sample's rows stand together."""
+        return self.losses_of(outputs, labels, getattr(self.task, "label_smoothing", 0.0))
+
+    def outer_inputs(self, policy: Policy, which: Rows, seed: int) -> Any:  # noqa: ARG002
+        """Validation samples as the weights of groups are judged by them: as they are."""
+        return self.batch(which)
+
+    @property
+    def independent_outputs(self) -> bool:
+        """Whether each column of the outputs is a yes or no of its own, and not one of several classes."""
+        return self.data.multilabel
 
     def _record(self, inputs: Tensor, labels: Tensor, scalars: Tensor) -> tuple[Any, Tensor, Tensor, Tensor]:
         """A training step as a graph of kernels that the GPU starts by itself: small steps wait for Python else."""
@@ -353,9 +376,7 @@ class Trainer:
 
         return self.judged(state, rows, said, policy, seed)
 
-    def judged(
-        self, state: State, rows: Rows, says: Says, policy: Policy | None = None, seed: int = 0
-    ) -> Tensor:
+    def judged(self, state: State, rows: Rows, says: Says, policy: Policy | None = None, seed: int = 0) -> Tensor:
         """What a function finds in some samples, a part at a time, with the model in eval mode."""
         at_once, rows = JUDGED_AT_ONCE[self.device.type], some(rows)
         if self.pictures and self.samples[0].numel() > LARGE_PICTURE:

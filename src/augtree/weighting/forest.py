@@ -8,35 +8,31 @@ out/forest.json       the trees and their weights; beside it the model, tables a
 from __future__ import annotations
 
 import json
-import pickle
-import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import combinations
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from augtree.data import Dataset
 from augtree.data.groups import check_groups
-from augtree.errors import ArgumentError, RunError, need, whole_number
+from augtree.errors import ArgumentError, DataError, RunError, need, whole_number
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import VERSION, Run, read_spec
-from augtree.search.result import TreeResult
 from augtree.search.scorers import SCORERS, ScorerOptions
 from augtree.search.search import (
     CHECK,
     H,
     Watch,
+    check_data,
+    checked_options,
     data_again,
     default_space,
     passes_of_one,
-    scorer_options,
     search_tree,
     surroundings,
     task_again,
@@ -51,10 +47,7 @@ from augtree.weighting.mirror import effective_size
 from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult, measured
 from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
-
-
-def silent(*_: Any, **__: Any) -> None:
-    """Tell nobody."""
+from augtree.weighting.trees import check_sendable, silent, trees_of_groups
 
 
 def search_forest(
@@ -86,15 +79,18 @@ def search_forest(
     """
     task, options = task or Classification(), weighting_of(weighting)
     space = default_space(data) if space is None else Space(list(space))
-    seed, workers = whole_number("seed", seed, 0, 2**63 - 1), whole_number("workers", workers, 1, 1024)
+    wanted = checked_options(depth, scorer, probabilities, seed, budget, check, "greedy")
+    if whole_number("workers", workers, 1, 1024) > 1:
+        check_sendable(task, space, workers)
+    check_data(data, space)
     check_groups(data)
     how: dict[str, Any] = {
-        "depth": depth,
-        "scorer": scorer_options(scorer),
-        "probabilities": tuple(probabilities),
-        "seed": seed,
+        "depth": wanted.depth,
+        "scorer": wanted.scorer,
+        "probabilities": wanted.probabilities,
+        "seed": wanted.seed,
         "budget": budget,
-        "check": check,
+        "check": wanted.check,
     }
     spec = {
         "version": VERSION,
@@ -102,9 +98,9 @@ def search_forest(
         "data": data_spec(data),
         "task": task.spec(),
         "space": [to_json(candidate) for candidate in space],
-        **{name: value for name, value in how.items() if name not in ("budget", "scorer")},
-        "probabilities": list(probabilities),
-        "scorer": scorer_options(scorer).spec(),
+        **{name: how[name] for name in ("depth", "seed", "check")},
+        "probabilities": list(wanted.probabilities),
+        "scorer": wanted.scorer.spec(),
         "weighting": options.spec(),
         "one_tree": one_tree,
         "plain": plain,
@@ -123,8 +119,9 @@ def search_forest(
             whole = search_tree(data, task, list(space), **{**how, "out": place}, watch=watch)
         folder = None if run.folder is None else run.folder / "fit"
         found = {group: result.tree for group, result in trees.items()}
+        make_room(folder, found)
         result = fit_forest(
-            data, task, found, seed=seed, out=folder, plain=plain, pairs=pairs, watch=watch, **weighting
+            data, task, found, seed=wanted.seed, out=folder, plain=plain, pairs=pairs, watch=watch, **weighting
         )
         searched = {
             "search_equivalents": sum(found.cost.training_equivalents for found in trees.values()),
@@ -140,68 +137,24 @@ def search_forest(
             out=run.folder,
         )
         write_forest(run, result, data, task)
-        run.tell("status", "done")
+        ended = [status_of(found.out) for found in trees.values()]
+        run.tell("status", "spent" if "spent" in ended else "done")
         return result
 
 
-def trees_of_groups(
-    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
-) -> dict[str, TreeResult]:
-    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
-    places = {name: folder_of(run.folder, i, name) for i, name in enumerate(data.group_names)}
-    jobs = {name: (group_alone(data, name), task, list(space), {**how, "out": places[name]}) for name in places}
-    found: dict[str, TreeResult] = {}
-    if workers == 1 or len(jobs) == 1:
-        for number, (name, job) in enumerate(jobs.items(), 1):
-            watch("group", group=name, number=number, of=len(jobs), data=job[0])
-            found[name] = search_group(*job, watch)
-        return found
-    for name, job in jobs.items():
-        check_sendable(name, job)
-    context = get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), context, begin_worker, (torch.get_num_threads(),)) as pool:
-        waiting = {pool.submit(search_group, *job): name for name, job in jobs.items()}
-        try:
-            for done in as_completed(waiting):
-                found[waiting[done]] = done.result()
-                watch("grown", group=waiting[done], result=done.result(), number=len(found), of=len(jobs))
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-    return {name: found[name] for name in jobs}
+def make_room(folder: Path | None, trees: Mapping[str, Tree]) -> None:
+    """Remove the weighted training of other trees: those of a smaller budget."""
+    mine = {group: to_json(tree) for group, tree in trees.items()}
+    if folder is not None and (folder / "spec.json").is_file() and read_spec(folder).get("trees") != mine:
+        shutil.rmtree(folder)
 
 
-def search_group(
-    data: Dataset, task: Task, space: list[Transform], how: dict[str, Any], watch: Watch = silent
-) -> TreeResult:
-    """One group's tree."""
-    return search_tree(data, task, space, **how, watch=watch)
-
-
-def begin_worker(threads: int) -> None:
-    """A worker computes as its parent would."""
-    torch.set_num_threads(threads)
-
-
-def check_sendable(name: str, job: tuple[Any, ...]) -> None:
-    """Raise where a search cannot go to another process."""
-    try:
-        pickle.dumps(job[1:])
-    except Exception as error:
-        rule = f"must be 1 where the task or a transform cannot be sent to another process ({error})"
-        raise ArgumentError("workers", rule, f"more, for group {name}") from error
-
-
-def group_alone(data: Dataset, group: str) -> Dataset:
-    """The samples of one group, as a data set of its own."""
-    rows = data.indices(None, group)
-    part = data.take(rows)
-    return replace(part, name=f"{data.name}[{group}]", groups=np.zeros(len(part), np.int64), group_names=(group,))
-
-
-def folder_of(folder: Path | None, number: int, group: str) -> Path | None:
-    """Where a group's search is kept."""
-    return None if folder is None else folder / "groups" / f"{number:02d}-{re.sub(r'[^A-Za-z0-9._-]+', '_', group)}"
+def status_of(folder: Path | None) -> str:
+    """How a run ended."""
+    if folder is None:
+        return "done"
+    with Run.open(folder, write=False) as run:
+        return str(run.fact("status"))
 
 
 def fit_forest(
@@ -224,7 +177,9 @@ def fit_forest(
     task, options = task or Classification(), weighting_of(weighting)
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     planted = checked_trees(data, trees)
-    check_groups(data, fewest_val=1 if options.outer == "val" and options.eta > 0 else 0)
+    check_groups(data, options.fewest_val)
+    if not len(data.indices("val")) and not len(data.indices("test")):
+        raise DataError(f"{data.name} must have validation or test samples to judge by, got {data.counts}")
     even = 1 / len(planted)
     forest = Forest({group: (tree, even) for group, tree in planted.items()})
     spec = {
@@ -255,12 +210,14 @@ def fit_forest(
         if pairs:
             alike["pairs"] = pairs_of_groups(data, task, run, seed, watch)
         skipped = [row["skipped"] for row in at.history if row["skipped"]]
+        if options.eta > 0 and training.rounds < 2:
+            notes.append(f"The weights were never updated: {trainer.total_steps} steps are not more than alpha.")
         if skipped:
             notes.append(f"{len(skipped)} of {len(at.history)} updates of the weights were skipped: {skipped[0]}")
         names = data.group_names
         weights = {name: float(w) for name, w in zip(names, at.w, strict=True)}
-        _, _, seconds, _ = run.cost()
-        passes = sum(unit.forward + unit.backward for unit in run.units("leg/"))
+        legs = list(run.units("leg/"))
+        passes, seconds = sum(u.forward + u.backward for u in legs), sum(u.seconds for u in legs)
         result = ForestResult(
             forest=Forest({name: (planted[name], weights[name]) for name in names}),
             model=trainer.module(at.theta),
@@ -312,17 +269,18 @@ def pairs_of_groups(data: Dataset, task: Task, run: Run, seed: int, watch: Watch
     """A plain model on each pair of groups alone: how alike their features are in it, beside how they differ."""
     apart = {tuple(row["groups"]): row for row in disparity(data)}
     found = []
-    for one, other in combinations(data.group_names, 2):
+    for (i, one), (j, other) in combinations(enumerate(data.group_names), 2):
         watch("pair", groups=(one, other))
 
         def work(one: str = one, other: str = other) -> tuple[dict[str, Any], None]:
             both = data.take(np.sort(np.concatenate([data.indices(None, group) for group in (one, other)])))
             trainer = task.prepare(both)
-            split = "test" if all(len(both.indices("test", group)) for group in (one, other)) else "val"
+            splits = [split for split in ("test", "val") if all(len(both.indices(split, g)) for g in (one, other))]
+            split = [*splits, "train"][0]
             features = features_by_group(trainer, trainer.fit(Identity(), seed), split)
             return {"similarity": similarity(features[one], features[other])}, None
 
-        value = run.unit(f"pair/{one}/{other}", work).value
+        value = run.unit(f"pair/{i}/{j}", work).value
         found.append({"groups": [one, other], **value, **apart.get((one, other), {})})
     return found
 

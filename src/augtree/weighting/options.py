@@ -62,6 +62,11 @@ class Weighting:
         if self.batch is not None:
             whole_number("batch", self.batch, 1, 10**6)
 
+    @property
+    def fewest_val(self) -> int:
+        """Validation samples that each group needs for this."""
+        return 1 if self.outer == "val" and self.eta > 0 else 0
+
     def spec(self) -> dict[str, Any]:
         """The options as a value for a file."""
         return dataclasses.asdict(self)

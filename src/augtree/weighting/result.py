@@ -14,14 +14,13 @@ import numpy as np
 from torch import nn
 
 from augtree.data import Dataset
+from augtree.data.groups import ALL
 from augtree.errors import ArgumentError
 from augtree.policies import Forest
 from augtree.search.result import TreeResult
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import State, Trainer
 
-ALL = "all"
-"""The row of a table that is about every sample."""
 Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By split, by group (and `all`), by metric; `samples` is their number."""
 
@@ -57,11 +56,11 @@ class ForestResult:
     """One tree for all groups, where it was asked for."""
     out: Path | None = None
 
-    def average(self, split: str = "test", measures: Measures | None = None) -> float:
-        """The metric on all samples of a split."""
-        return (self.measures if measures is None else measures)[split][ALL][self.metric]
+    def average(self, split: str = "test", measures: Measures | None = None) -> float | None:
+        """The metric on all samples of a split; None where it does not exist there."""
+        return (self.measures if measures is None else measures)[split][ALL].get(self.metric)
 
-    def worst(self, split: str = "test", measures: Measures | None = None) -> tuple[str, float]:
+    def worst(self, split: str = "test", measures: Measures | None = None) -> tuple[str, float | None]:
         """The group in which the metric is worst, and the metric there."""
         return worst_of((self.measures if measures is None else measures)[split], self.metric)
 
@@ -74,12 +73,14 @@ class ForestResult:
         """What the forest brought, in a sentence or two."""
         split = self.judged_on
         mine, worst = self.average(split), self.worst(split)
+        if mine is None or worst[1] is None:
+            return f"There is no {self.metric} on the {split} data: no class has both labels there."
         text = f"{self.metric} on {split} data: {mine:.4f} on average, {worst[1]:.4f} in the worst group ({worst[0]})"
         if not self.plain:
             return f"{text}."
-        before, before_worst = self.average(split, self.plain), self.worst(split, self.plain)
+        before, (name, lowest) = self.average(split, self.plain), self.worst(split, self.plain)
         return (
-            f"{text}; without augmentation and weights {before:.4f} and {before_worst[1]:.4f} ({before_worst[0]})."
+            f"{text}; without augmentation and weights {before:.4f} and {lowest:.4f} ({name})."
             " One training each: see compare for the spread."
         )
 
@@ -186,10 +187,10 @@ def measures_of(trainer: Trainer, state: State, rows: Any) -> dict[str, float]:
         return {"loss": float(np.mean(trainer.losses(state, rows)))}
 
 
-def worst_of(groups: Mapping[str, Mapping[str, float]], metric: str) -> tuple[str, float]:
+def worst_of(groups: Mapping[str, Mapping[str, float]], metric: str) -> tuple[str, float | None]:
     """The worst group by a metric."""
     known = {group: found[metric] for group, found in groups.items() if group != ALL and metric in found}
     if not known:
-        return ALL, groups[ALL][metric]
+        return ALL, groups[ALL].get(metric)
     name = (min if METRICS[metric].higher_is_better else max)(known, key=lambda group: known[group])
     return name, known[name]

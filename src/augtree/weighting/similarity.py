@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from augtree.data import Dataset
 from augtree.data.groups import shapes
 from augtree.errors import TaskError
+from augtree.tasks.contrastive import ContrastiveTrainer
 from augtree.tasks.trainer import Rows, State, Trainer
 
 Floats = NDArray[np.float64]
@@ -63,7 +64,9 @@ def features_by_group(trainer: Trainer, state: State, split: str) -> dict[str, F
 
 
 def features(trainer: Trainer, state: State, rows: Rows) -> Floats:
-    """What the model's last linear layer sees."""
+    """What the model's last linear layer sees; for an encoder, its features."""
+    if isinstance(trainer, ContrastiveTrainer):
+        return trainer.features(state, rows).double().cpu().numpy()
     layers = [layer for layer in trainer.model.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         raise TaskError("the model must have a linear layer at its end, to have features that can be compared")

@@ -110,7 +110,7 @@ class Hypergradient:
     def _gauss_newton(self, logits: Tensor, w: Tensor) -> GaussNewton:
         rows = len(logits) // len(self.groups)
         share = (w / rows).repeat_interleave(rows)[:, None]
-        bend = bends(logits.detach(), self.trainer.many_of_one)
+        bend = bends(logits.detach(), self.trainer.independent_outputs)
         return GaussNewton(logits, lambda pushed: share * bend(pushed), self.parameters, self.decay)
 
     def _inner_batch(self, t: int, role: str = "inner") -> tuple[Any, Rows]:

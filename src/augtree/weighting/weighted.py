@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from augtree.data import Dataset
-from augtree.data.groups import group
+from augtree.data.groups import check_groups, group
 from augtree.errors import ArgumentError, RunError
 from augtree.policies import Forest, load
 from augtree.policies.codec import Reader, to_json
@@ -35,13 +35,15 @@ class Weighted:
 
     def on(self, data: Dataset) -> Dataset:
         """The data in the forest's groups."""
-        found = data if self.groups is None else group(data, self.groups, merge=self.merge)
+        same = self.groups is None and self.merge is None
+        found = data if same else group(data, self.groups or "given", merge=self.merge)
         for name in {*found.group_names} ^ {*self.forest.groups}:
             side = "a tree" if name in found.group_names else "no tree"
             names = ", ".join(found.group_names)
             raise ArgumentError(
                 "forest", f"must have trees for the groups of the data ({names}), and {side} for", name
             )
+        check_groups(found, self.weighting.fewest_val)
         return found
 
     def fit(self, trainer: Trainer, seed: int) -> Progress:

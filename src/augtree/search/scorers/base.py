@@ -77,7 +77,8 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.candidates, data = distinct(self.space), self.trainer.data
-        self.rank_rows, self.confirm_rows = halves(data.indices("val"), self.seed, data.labels.numpy())
+        labels = None if self.trainer.task.label_free else data.labels.numpy()
+        self.rank_rows, self.confirm_rows = halves(data.indices("val"), self.seed, labels)
         self.run.meter.read = lambda: (self.trainer.passes.forward, self.trainer.passes.backward)
 
     def check_budget(self) -> None:

@@ -1,0 +1,190 @@
+"""Linear evaluation by name: what is trained on features, on which samples, and what it is judged on.
+
+Nothing is ever chosen on a test fold: the penalty C is chosen by cross-validation within the training folds, and the
+encoder is the one at the end of its training.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from augtree.data import Dataset
+from augtree.data.splits import UNLABELLED
+from augtree.errors import ArgumentError, DataError, need, one_of
+from augtree.tasks.contrastive import Contrastive
+from augtree.tasks.metrics import Floats
+from augtree.tasks.trainer import Rows, seed_of
+
+GRID = tuple(10.0**i for i in range(-3, 4))
+"""The C to choose from."""
+INNER = 5
+FOLDS = 10
+MOST_ITERATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How encoders are trained (unless another task is given) and how their features are judged."""
+
+    name: str
+    about: str
+    classifier: str
+    """rbf (an SVM), or linear (logistic regression), or linear-svm; both of them on features of deviation 1."""
+    penalties: tuple[float, ...] = GRID
+    """The C to choose from, on the training samples alone; a single one is not chosen."""
+    folds: int | None = None
+    """Stratified folds over all samples; None: the data's own training and test samples."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the task."""
+
+    def task(self, **more: Any) -> Contrastive:
+        """The task, with other settings where they are given."""
+        return Contrastive(**{**self.settings, **more})
+
+    def departures(self, task: Contrastive) -> list[str]:
+        """In what a task is not this protocol's; nothing is, where the protocol leaves it open."""
+        mine, given = self.task().spec(), task.spec()
+        return [f"{name}={given[name]}" for name in self.settings if mine[name] != given[name]]
+
+
+ADAM = {"optimizer": "adamw", "weight_decay": 0.0, "schedule": "constant", "batch_size": 128}
+PROTOCOLS = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol(
+            "graphcl",
+            "GIN 3 x 32, sum pooling, layers side by side, temperature 0.2, Adam 0.01, 20 epochs; RBF SVM, C from"
+            " 1e-3 to 1e3 by inner 5-fold; stratified 10-fold",
+            "rbf",
+            folds=FOLDS,
+            settings={
+                **ADAM,
+                "model": "gin",
+                "options": {"layers": 3, "hidden": 32},
+                "lr": 0.01,
+                "epochs": 20,
+                "temperature": 0.2,
+                "dim": 96,
+                "views": "one",
+            },
+        ),
+        Protocol(
+            "tree-paper",
+            "GIN 3 x 128 (the paper has a residual GCN), Adam 0.001, 100 epochs; RBF SVM, C = 1; stratified 10-fold",
+            "rbf",
+            penalties=(1.0,),
+            folds=FOLDS,
+            settings={
+                **ADAM,
+                "model": "gin",
+                "options": {"layers": 3, "hidden": 128},
+                "lr": 0.001,
+                "epochs": 100,
+                "temperature": 0.2,
+                "dim": 128,
+            },
+        ),
+        Protocol(
+            "linear", "logistic regression on the training samples, judged on the test samples", "linear", (1.0,)
+        ),
+        Protocol(
+            "svm", "linear SVM, C by inner 5-fold on the training samples, judged on the test samples", "linear-svm"
+        ),
+    )
+}
+"""By name. Numbers of two protocols cannot be compared with each other."""
+
+
+def find_protocol(name: str) -> Protocol:
+    """A protocol by its name."""
+    return PROTOCOLS[one_of("protocol", name, PROTOCOLS)]
+
+
+class Fold(NamedTuple):
+    """The samples that a classifier is fitted to, and those that it is judged on."""
+
+    train: Rows
+    test: Rows
+
+
+def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterator[Fold]:
+    """The folds of one seed; samples that were seen are in none of them, neither to fit nor to judge.
+
+    Without folds, classifiers are fitted to the training samples, seen or not: it is the test samples that count.
+    """
+    if data.multilabel:
+        raise DataError(f"{data.name}: an evaluation protocol needs one label a sample, and these have several")
+    if protocol.folds is None:
+        test = np.setdiff1d(data.indices("test"), seen)
+        if not len(test):
+            raise DataError(
+                f"{data.name}: the protocol {protocol.name} needs test samples that were not seen, got none"
+            )
+        yield Fold(data.indices("train"), test)
+        return
+    rows = np.setdiff1d(np.flatnonzero(data.split != UNLABELLED), seen)
+    labels = data.labels.numpy()[rows]
+    fewest = int(np.unique(labels, return_counts=True)[1].min()) if len(rows) else 0
+    if fewest < protocol.folds or len(np.unique(labels)) < 2:
+        raise DataError(
+            f"{data.name}: {protocol.folds} folds need at least two classes, each with {protocol.folds} samples whose"
+            f" labels no search has seen, got {fewest} in the smallest of {len(np.unique(labels))}"
+        )
+    splitter = need("sklearn.model_selection", "cli").StratifiedKFold(
+        protocol.folds, shuffle=True, random_state=seed_of(seed, "folds") % 2**32
+    )
+    for train, test in splitter.split(rows, labels):
+        yield Fold(rows[train], rows[test])
+
+
+class Judged(NamedTuple):
+    """One classifier."""
+
+    accuracy: float
+    c: float
+    """Its penalty."""
+    predicted: NDArray[np.int64]
+
+
+def judge_fold(protocol: Protocol, train: tuple[Floats, Rows], test: tuple[Floats, Rows], workers: int = 1) -> Judged:
+    """A classifier fitted to some features and labels, judged on others."""
+    model = fitted(protocol, *train, workers)
+    predicted = model.predict(test[0])
+    c = float(getattr(model, "best_params_", {"C": protocol.penalties[0]}).get("model__C", protocol.penalties[0]))
+    return Judged(float((predicted == test[1]).mean()), c, predicted)
+
+
+def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1) -> Any:
+    """The protocol's classifier; its C is chosen by cross-validation within these samples."""
+    if not np.isfinite(features).all():
+        raise ArgumentError("features", "must be finite: the training of the encoder diverged")
+    model = need("sklearn.pipeline", "cli").Pipeline(steps_of(protocol.classifier))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a classifier that has not quite converged is the same every time, too
+        if len(protocol.penalties) == 1:
+            return model.set_params(model__C=protocol.penalties[0]).fit(features, labels)
+        inner = min(INNER, int(np.unique(labels, return_counts=True)[1].min()))
+        if inner < 2:
+            raise DataError("a C can be chosen only where each class has at least 2 training samples, got 1")
+        chosen = need("sklearn.model_selection", "cli").GridSearchCV(
+            model, {"model__C": list(protocol.penalties)}, cv=inner, scoring="accuracy", n_jobs=workers
+        )
+        return chosen.fit(features, labels)
+
+
+def steps_of(classifier: str) -> list[tuple[str, Any]]:
+    """The classifier, behind a scaler where it is linear."""
+    if classifier == "rbf":
+        return [("model", need("sklearn.svm", "cli").SVC())]
+    scaler = need("sklearn.preprocessing", "cli").StandardScaler()
+    if classifier == "linear":
+        model = need("sklearn.linear_model", "cli").LogisticRegression(max_iter=MOST_ITERATIONS)
+    else:
+        model = need("sklearn.svm", "cli").LinearSVC(random_state=0)
+    return [("scale", scaler), ("model", model)]

@@ -1,0 +1,103 @@
+"""Searches for contrastive tasks: the same scorers, other judgements."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from toys import INVERT, bars
+
+import augtree as at
+from augtree.search import Anneal, Density, search_tree
+from augtree.tasks import Contrastive
+from augtree.transforms import Cutout, Posterize, Rotate
+
+DATA = bars(0, 0.5, train=64, val=128)
+TASK = Contrastive(
+    model="cnn", steps=60, batch_size=32, lr=0.05, device="cpu", dim=16, neighbours=9, options={"width": 8}
+)
+FEW = [Rotate(0.2), Posterize(1.0), INVERT, Cutout(0.2)]
+OPTIONS = Anneal(
+    rungs=(0.5, 0.5), fewest=10, kept=(3, 2), shortlist=9, spread=2, trunk=0.5, between=0.1, repeats=1,
+    first_p=(0.5, 0.5),
+)  # fmt: skip
+
+
+def search(out=None, scorer=OPTIONS, task=TASK, space=FEW, data=DATA, **more):
+    asked = {"depth": 1, "probabilities": (0.5, 0.75), "check": 0, "out": out, **more}
+    return search_tree(data, task, space, scorer=scorer, **asked)
+
+
+class Flat(nn.Module):
+    """Sees pixels, not shapes: a dark bar that stands is less like a bright one than a bright one that lies."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.fc = nn.Linear(64, 32), nn.Linear(32, 2)
+
+    def features(self, batch):
+        return torch.relu(self.layer(batch.flatten(1)))
+
+    def forward(self, batch):
+        return self.fc(self.features(batch))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_right_invariance_is_found(seed):
+    """Half of the validation bars are dark on bright, and the training bars are not."""
+    task = Contrastive(**{**vars(TASK), "model": Flat, "options": {}, "temperature": 0.2, "steps": 150})
+    assert search(seed=seed, task=task).tree[1].transform == INVERT
+
+
+def test_a_label_free_search_looks_at_no_label():
+    """Labels that mean nothing give the same scores, to the last digit."""
+    task = Contrastive(**{**vars(TASK), "judge": "alignment-uniformity", "steps": 20})
+    labels = np.random.default_rng(0).permutation(DATA.labels.numpy())
+    split = ["train"] * 64 + ["val"] * 128
+    other = at.data.from_arrays(DATA.samples.numpy()[:, 0], labels, split=split, name="bars")
+    found = [search(data=data, task=task) for data in (DATA, other)]
+    rows = [[(row["candidate"], row.get("p"), row["loss"]) for row in one.history] for one in found]
+    assert rows[0] == rows[1]
+    assert {name for name, _, _ in rows[0]} > {"yardstick", "Invert(0.2)"}
+
+
+def test_the_contrastive_loss_finds_nothing_better_than_identity():
+    task = Contrastive(**{**vars(TASK), "judge": "contrastive", "temperature": 0.1})
+    found = search(scorer=Density(), task=task, space=[Rotate(0.8), Cutout(0.4), Cutout(0.8)])
+    assert len(found.tree) == 0
+    assert all(row["gain"] < 0 for row in found.history if row["candidate"] != "yardstick")
+
+
+def test_density_by_neighbours():
+    """The model knows bright bars alone, so that Invert makes all of them dark or bright alike: a score for each."""
+    found = search(scorer=Density(train=0.5))
+    assert {row["candidate"] for row in found.history} >= {"yardstick", "Invert(0.2)", "Cutout(0.2)"}
+    assert not [row for row in found.history if row.get("failed")]
+
+
+def without_time(out):
+    rows = [line.split(",") for line in (out / "history.csv").read_text().splitlines()]
+    return [[cell for name, cell in zip(rows[0], row, strict=True) if name != "seconds"] for row in rows]
+
+
+@pytest.mark.parametrize(("scorer", "place"), [(OPTIONS, 5), (Density(train=0.5), 3)], ids=["anneal", "density"])
+def test_a_stopped_search_goes_on_to_the_same_bytes(scorer, place, tmp_path, cut):
+    task = Contrastive(**{**vars(TASK), "steps": 20})
+    whole = search(tmp_path / "whole", scorer, task, check=0.2)
+    cut(place, "unit.recorded")
+    with pytest.raises(cut.Error):
+        search(tmp_path / "cut", scorer, task, check=0.2)
+    cut(None)
+    parts = at.resume(tmp_path / "cut", data=DATA)
+    assert parts.tree == whole.tree
+    assert (tmp_path / "cut" / "tree.json").read_bytes() == (tmp_path / "whole" / "tree.json").read_bytes()
+    assert without_time(tmp_path / "cut") == without_time(tmp_path / "whole")
+    assert parts.free == whole.free
+    assert (parts.cost.forward, parts.cost.backward) == (whole.cost.forward, whole.cost.backward)
+
+
+def test_a_run_of_an_unknown_task_is_refused(tmp_path):
+    search(tmp_path / "run", Density(train=0.1))
+    spec = tmp_path / "run" / "spec.json"
+    spec.write_text(spec.read_text().replace('"task": "contrastive"', '"task": "guessing"'))
+    with pytest.raises(at.errors.RunError, match="must be one of classification, contrastive.* got 'guessing'"):
+        at.resume(tmp_path / "run", data=DATA)

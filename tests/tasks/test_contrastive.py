@@ -1,0 +1,311 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from augtree import Forest, Tree
+from augtree.data import from_arrays
+from augtree.errors import ArgumentError, TaskError
+from augtree.policies.named import find
+from augtree.tasks import Contrastive
+from augtree.tasks.contrastive import alignment, blocks, neighbour_votes, nt_xent, uniformity
+from augtree.tasks.probe import Probe
+from augtree.transforms import Cutout, DropNodes, Flip, Identity, Rotate
+from tasks.small import blobs, net, rows, same
+
+TREE = Tree().with_node(1, Rotate(0.6), p=0.7).with_node(2, Cutout(0.4), p=0.5)
+DATA = blobs()
+RATES = [0.05, 0.04, 0.03]
+
+
+def task(**more):
+    options = {"width": 4} if "model" not in more else {}
+    asked = {"model": "cnn", "steps": 6, "batch_size": 16, "lr": 0.05, "device": "cpu", "dim": 8, "options": options}
+    return Contrastive(**{**asked, **more})
+
+
+@pytest.fixture
+def ready():
+    return task(preprocess=Flip()).prepare(DATA)
+
+
+def graphs(count=48):
+    """Rings (class 0) and stars (class 1) of several sizes, with node features that say nothing."""
+    made = []
+    for i in range(count):
+        n = 6 + i % 5
+        there = [(j, (j + 1) % n) for j in range(n)] if i % 2 == 0 else [(0, j) for j in range(1, n)]
+        both = torch.tensor(there + [(b, a) for a, b in there]).T
+        made.append(Data(x=torch.ones(n, 1), edge_index=both))
+    split = ["train", "val", "test", "train"] * (count // 4)
+    return from_arrays(made, np.arange(count) % 2, split=sorted(split), name="shapes")
+
+
+# ---- the loss
+
+
+def by_loops(one, two, temperature):
+    """SimCLR's formula, word for word."""
+
+    def cos(a, b):
+        return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+    both = one + two
+    n, out = len(one), []
+    for i in range(n):
+        terms = []
+        for a, b in ((i, i + n), (i + n, i)):
+            others = sum(math.exp(cos(both[a], both[k]) / temperature) for k in range(2 * n) if k != a)
+            terms.append(-math.log(math.exp(cos(both[a], both[b]) / temperature) / others))
+        out.append(sum(terms) / 2)
+    return out
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
+def test_nt_xent_is_the_double_loop(temperature):
+    one, two = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found = nt_xent(one, two, temperature)
+    assert found.tolist() == pytest.approx(by_loops(one.tolist(), two.tolist(), temperature), rel=1e-10)
+
+
+def test_nt_xent_stays_finite_at_a_low_temperature():
+    one, two = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    loss = nt_xent(one, two, 0.001)
+    assert torch.isfinite(loss).all()
+    loss.mean().backward()
+
+
+def test_a_step_lowers_nt_xent_of_the_two_views(ready):
+    which = where = np.arange(6)
+    inputs = ready.augmented(TREE, which, where, 5)
+    state = ready.fresh(1)
+    ready._take(state)
+    ready.model.train()
+    losses = ready.step_losses(inputs, ready.labels[:6])
+    z = ready.model(ready.normalised(inputs.flatten(0, 1))).detach().double()
+    assert losses.view(6, 2).mean(1).tolist() == pytest.approx(
+        by_loops(z[::2].tolist(), z[1::2].tolist(), 0.5), abs=1e-4
+    )
+
+
+def test_training_lowers_the_loss():
+    ready = task(judge="contrastive", steps=40).prepare(DATA)
+    start = ready.fresh(0)
+    end = ready.fit(TREE, 0)
+    assert ready.losses(end, rows(ready), TREE).mean() < ready.losses(start, rows(ready), TREE).mean() - 0.1
+
+
+# ---- views
+
+
+def test_views_are_independent_and_repeatable(ready):
+    which = np.arange(40)
+    once, again = (ready.augmented(TREE, which, which, 5) for _ in range(2))
+    assert once.shape == (40, 2, 3, 8, 8)
+    assert torch.equal(once, again)
+    other = ready.augmented(TREE, which, which, 6)
+    differs = [(a != b).flatten(1).any(1).float().mean() for a, b in
+               ((once[:, 0], once[:, 1]), (once[:, 0], other[:, 0]), (once[:, 1], other[:, 1]))]  # fmt: skip
+    assert min(differs) > 0.6
+    parts = torch.cat([ready.augmented(TREE, part, part, 5) for part in (which[:7], which[7:])])
+    assert torch.equal(once, parts)  # whatever the batch
+
+
+def test_who_is_transformed_in_one_view_says_nothing_of_the_other():
+    data = blobs(train=400, val=0, test=0)
+    ready = task().prepare(data)
+    both = ready.augmented(Tree().with_node(1, Cutout(1.0, fill=0), p=0.5), *[np.arange(400)] * 2, 3)
+    hit = (both != data.samples[:, None]).flatten(2).any(2).numpy()
+    table = np.array([[(hit[:, 0] == a) & (hit[:, 1] == b) for b in (0, 1)] for a in (0, 1)]).sum(2)
+    assert (np.abs(table - 100) < 35).all()  # a quarter each, four deviations
+
+
+def test_one_view_is_the_sample_as_it_is():
+    ready = task(views="one").prepare(DATA)
+    found = ready.augmented(TREE, np.arange(9), np.arange(9), 5)
+    assert torch.equal(found[:, 0], DATA.samples[:9])
+    assert not torch.equal(found[:, 1], DATA.samples[:9])
+
+
+def test_the_preprocessing_comes_before_both_views(ready):
+    found = ready.augmented(Identity(), np.arange(40), np.arange(40), 5)
+    turned = [(found[:, i] != DATA.samples[:40]).flatten(1).any(1) for i in (0, 1)]
+    assert all(5 < int(one.sum()) < 35 for one in turned)
+    assert not torch.equal(*turned)
+    assert all(torch.equal(found[turned[i], i], DATA.samples[:40].flip(3)[turned[i]]) for i in (0, 1))
+
+
+def test_a_training_is_the_same_again_and_in_two_parts(ready):
+    whole = ready.train(ready.fresh(1), TREE, RATES, 7)
+    ready.measures(ready.fresh(2), rows(ready))
+    half = ready.train(ready.fresh(1), TREE, RATES[:1], 7)
+    assert same(whole, ready.train(half, TREE, RATES[1:], 7))
+    assert not same(whole, ready.train(ready.fresh(1), TREE, RATES, 8))
+
+
+def test_labels_play_no_part_in_training():
+    other = blobs(y=np.random.default_rng(3).integers(0, 2, 80))
+    one, two = (task().prepare(data).fit(TREE, 3) for data in (DATA, other))
+    assert same(one, two)
+
+
+def test_what_is_trained_on():
+    labels = DATA.with_labels(8)
+    assert len(task().prepare(labels).rows) == 48  # unlabelled samples too
+    assert len(task().prepare(labels).labelled) == 8  # but only these vote
+    assert len(task(samples="all").prepare(DATA).rows) == 80
+
+
+# ---- judging
+
+
+def test_votes_are_those_of_a_loop():
+    made = torch.Generator().manual_seed(2)
+    queries, memory = (nn.functional.normalize(torch.randn(n, 4, generator=made), dim=1) for n in (5, 30))
+    classes = torch.randint(0, 3, (30,), generator=made)
+    found = neighbour_votes(queries, memory, nn.functional.one_hot(classes, 3).float(), 7, 0.2)
+    for query, votes in zip(queries.tolist(), found.tolist(), strict=True):
+        cosines = sorted(
+            ((sum(a * b for a, b in zip(query, known, strict=True)), int(c))
+             for known, c in zip(memory.tolist(), classes, strict=True)), reverse=True)[:7]  # fmt: skip
+        weights = [math.exp(cos / 0.2) for cos, _ in cosines]
+        wanted = [sum(w for w, (_, c) in zip(weights, cosines, strict=True) if c == k) for k in range(3)]
+        assert votes == pytest.approx([w / sum(weights) for w in wanted], abs=1e-5)
+
+
+def test_losses_are_minus_the_logarithm_of_the_smoothed_votes():
+    ready = task(neighbours=5).prepare(DATA)
+    state = ready.fit(TREE, 0)
+    val, train = DATA.indices("val"), DATA.indices("train")
+    features = nn.functional.normalize(ready.features(state, np.arange(80)), dim=1)
+    for row, loss in zip(val, ready.losses(state, val), strict=True):
+        cosines = features[train] @ features[row]
+        near = cosines.argsort(descending=True)[:5]
+        weight = (cosines[near] / 0.1).exp()
+        right = float(weight[DATA.labels[train][near] == DATA.labels[row]].sum() / weight.sum())
+        assert loss == pytest.approx(-math.log(0.98 * right + 0.01), abs=1e-4)
+
+
+def test_a_memory_is_that_of_the_state():
+    ready = task().prepare(DATA)
+    one, two = ready.fresh(1), ready.fit(TREE, 1)
+    first = ready.losses(one, rows(ready))
+    ready.losses(two, rows(ready))
+    assert np.array_equal(first, ready.losses(one, rows(ready)))
+    assert not np.array_equal(first, ready.losses(two, rows(ready)))
+
+
+def test_alignment_and_uniformity_on_worked_examples():
+    one = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    two = torch.tensor([[0.0, 1.0], [0.0, 1.0], [-1.0, 0.0]])
+    assert alignment(one, two).tolist() == pytest.approx([2, 0, 0])
+    # From (1, 0) the others are at distance 2 and 4, squared; in the second view from (0, 1) at 0 and 2.
+    first = (math.log((math.exp(-4) + math.exp(-8)) / 2) + math.log((1 + math.exp(-4)) / 2)) / 2
+    assert float(uniformity(one, two)[0]) == pytest.approx(first, abs=1e-5)
+    same_place = torch.tensor([[1.0, 0.0]]).repeat(4, 1)
+    assert uniformity(one[:1], two[:1]).tolist() == [0]
+    assert uniformity(same_place, same_place).tolist() == pytest.approx([0] * 4)  # the worst there is
+
+
+@pytest.mark.parametrize("judge", ["alignment-uniformity", "contrastive"])
+def test_label_free_judges_look_at_no_label(judge):
+    other = blobs(y=np.random.default_rng(3).integers(0, 2, 80))
+    found = []
+    for data in (DATA, other):
+        ready = task(judge=judge).prepare(data)
+        state = ready.fit(TREE, 3)
+        found.append([ready.losses(state, rows(ready)), ready.calibrated_losses(state, rows(ready))])
+    assert np.array_equal(*found)
+    assert np.isfinite(found[0]).all()
+
+
+def test_the_contrastive_loss_is_lowest_for_identity():
+    ready = task(judge="contrastive", steps=60, temperature=0.1, options={"width": 16}).prepare(DATA)
+    state = ready.fit(TREE, 0)
+    plain = ready.losses(state, rows(ready), Identity()).mean()
+    assert plain < ready.losses(state, rows(ready), TREE).mean() - 0.2
+
+
+def test_blocks_leave_nobody_alone():
+    assert [(b.start, b.stop) for b in blocks(9, 4)] == [(0, 4), (4, 9)]
+    assert [(b.start, b.stop) for b in blocks(10, 4)] == [(0, 4), (4, 8), (8, 10)]
+    assert [(b.start, b.stop) for b in blocks(1, 4)] == [(0, 1)]
+
+
+def test_measures_are_a_linear_probe_on_the_training_samples():
+    ready = task(steps=30).prepare(DATA)
+    found = ready.measures(ready.fit(TREE, 0), rows(ready, "test"))
+    assert found["accuracy"] == 1
+    assert set(found) == {"accuracy", "error", "f1", "auroc", "loss", "knn"}
+    shuffled = blobs(y=np.random.default_rng(0).integers(0, 2, 80))
+    chance = task(steps=30).prepare(shuffled)
+    assert chance.measures(chance.fit(TREE, 0), rows(chance, "test"))["accuracy"] < 0.85
+
+
+def test_several_labels_a_sample():
+    labels = np.stack([np.arange(80) % 2, np.ones(80), np.arange(80) % 3 == 0], 1).astype(np.uint8)
+    ready = task(steps=20, metric="auroc").prepare(blobs(y=labels))
+    state = ready.fit(TREE, 0)
+    assert np.isfinite(ready.calibrated_losses(state, rows(ready))).all()
+    assert ready.measures(state, rows(ready, "test"))["auroc"] > 0.6
+
+
+def test_a_probe_knows_only_what_it_has_seen():
+    features = np.array([[0.0], [1.0], [2.0], [3.0]])
+    probe = Probe.fitted(features, np.array([0, 0, 2, 2]), 3)
+    assert probe.logits(features).argmax(1).tolist() == [0, 0, 2, 2]
+    assert (probe.logits(features)[:, 1] == -1000).all()
+    one = Probe.fitted(features, np.array([1, 1, 1, 1]), 3)
+    assert one.logits(features).argmax(1).tolist() == [1, 1, 1, 1]
+
+
+# ---- graphs, forests, models
+
+
+def test_graphs():
+    data = graphs()
+    ready = task(model="gin", steps=20, options={"hidden": 8}, temperature=0.2).prepare(data)
+    one, two = ready.augmented(DropNodes(0.4), np.arange(5), np.arange(5), 0)
+    assert one.num_graphs == two.num_graphs == 5
+    assert not (one.num_nodes == two.num_nodes and torch.equal(one.edge_index, two.edge_index))
+    state = ready.fit(find("graphcl"), 0)
+    assert ready.measures(state, data.indices("test"))["accuracy"] > 0.9
+    assert same(state, ready.fit(find("graphcl"), 0))
+
+
+def test_a_forest_augments_each_group_with_its_own_tree():
+    data = blobs(groups=["a", "b"] * 40)
+    forest = Forest({"a": (Tree(), 0.5), "b": (Tree().with_node(1, Cutout(1.0, fill=0), p=1.0), 0.5)})
+    views = task().prepare(data).augmented(forest, np.arange(20), np.arange(20), 0)
+    assert torch.equal(views[::2, 0], data.samples[0:20:2])
+    assert (views[1::2] != data.samples[1:20:2][:, None]).flatten(2).any(2).all()
+
+
+def test_a_model_without_features_is_refused():
+    with pytest.raises(TaskError, match="`features`.*Sequential has not"):
+        task(model=net, options={}).prepare(DATA)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", 0), ("dim", 0), ("judge", "svm"), ("views", "three"), ("samples", "test"), ("neighbours", 0),
+     ("vote_temperature", -1), ("schedule", "step"), ("batch_size", 1)],
+)  # fmt: skip
+def test_bad_arguments(name, value):
+    with pytest.raises(ArgumentError, match=name):
+        task(**{name: value})
+
+
+def test_a_constant_rate():
+    assert task(schedule="constant").rates(3) == [0.05] * 3
+
+
+def test_the_ready_policies():
+    hits = find("graphcl").paths()
+    assert [p for p, _ in hits] == [0.5, 0.5]
+    found = [step for _, (half,) in hits for p, (step,) in half.paths() if p == 0.5]
+    assert [str(step) for step in found] == ["DropNodes(0.2)", "PermuteEdges(0.2)", "Subgraph(0.2)", "MaskNodes(0.2)"]
+    assert str(find("simclr")) == "Chain(RandomCrop, ColorDistortion, GaussianBlur p=0.5)"

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from augtree.data import from_arrays
+from augtree.errors import ArgumentError, DataError
+from augtree.tasks.evaluation import GRID, PROTOCOLS, Protocol, find_protocol, fitted, folds_of, judge_fold
+from tasks.small import blobs
+from tasks.test_contrastive import graphs
+
+NONE = np.zeros(0, np.int64)
+GRAPHCL = PROTOCOLS["graphcl"]
+
+
+def points(count=120, seed=0):
+    """Two clouds in a plane."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % 2
+    return rng.normal(size=(count, 2)) + 3 * labels[:, None], labels
+
+
+def test_folds_are_disjoint_stratified_and_complete():
+    data = graphs(80)
+    found = list(folds_of(GRAPHCL, data, NONE, 3))
+    assert len(found) == 10
+    assert np.array_equal(np.sort(np.concatenate([fold.test for fold in found])), np.arange(80))
+    for train, test in found:
+        assert not set(train) & set(test)
+        assert len(train) + len(test) == 80
+        assert np.bincount(data.labels[test]).tolist() == [4, 4]
+
+
+def test_folds_depend_on_the_seed_alone():
+    data = graphs(80)
+    once, again, other = (list(folds_of(GRAPHCL, data, NONE, seed)) for seed in (3, 3, 4))
+    assert all(np.array_equal(a.test, b.test) for a, b in zip(once, again, strict=True))
+    assert not all(np.array_equal(a.test, b.test) for a, b in zip(once, other, strict=True))
+
+
+def test_what_was_seen_is_in_no_fold():
+    data, seen = graphs(80), np.arange(10, 50)
+    for train, test in folds_of(GRAPHCL, data, seen, 0):
+        assert not (set(train) | set(test)) & set(seen)
+        assert len(train) + len(test) == 40
+    hidden = graphs(160).with_labels(20)
+    unlabelled = set(hidden.indices("unlabelled"))
+    assert unlabelled
+    for train, test in folds_of(GRAPHCL, hidden, NONE, 0):
+        assert not (set(train) | set(test)) & unlabelled
+
+
+def test_without_folds_the_data_s_own_split():
+    (fold,) = folds_of(PROTOCOLS["linear"], blobs(), NONE, 0)
+    assert np.array_equal(fold.train, np.arange(48))
+    assert np.array_equal(fold.test, np.arange(64, 80))
+    (fold,) = folds_of(PROTOCOLS["svm"], blobs(), np.arange(70), 0)
+    assert np.array_equal(fold.test, np.arange(70, 80))
+
+
+@pytest.mark.parametrize(
+    ("data", "seen", "protocol", "message"),
+    [
+        (graphs(80), np.arange(70), "graphcl", "10 folds need .* got 5 in the smallest of 2"),
+        (graphs(80), np.arange(80), "graphcl", "got 0 in the smallest of 0"),
+        (blobs(test=0), NONE, "linear", "needs test samples that were not seen"),
+        (blobs(y=np.eye(2, dtype=np.uint8)[np.arange(80) % 2]), NONE, "linear", "one label a sample"),
+    ],
+)
+def test_data_that_cannot_be_split(data, seen, protocol, message):
+    with pytest.raises(DataError, match=message):
+        list(folds_of(PROTOCOLS[protocol], data, seen, 0))
+
+
+# ---- nothing is chosen on test folds
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_labels_of_a_test_fold_do_not_touch_the_classifier(name):
+    protocol = PROTOCOLS[name]
+    features, labels = points()
+    train, test = np.arange(0, 90), np.arange(90, 120)
+    one = judge_fold(protocol, (features[train], labels[train]), (features[test], labels[test]))
+    other = judge_fold(protocol, (features[train], labels[train]), (features[test], 1 - labels[test]))
+    assert one.c == other.c
+    assert np.array_equal(one.predicted, other.predicted)
+    assert one.accuracy > 0.9
+    assert other.accuracy == pytest.approx(1 - one.accuracy)
+
+
+def test_random_labels_are_not_learned():
+    """With labels that mean nothing, a protocol that chooses anything on its test folds comes out above chance."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(4):
+        features, labels = rng.normal(size=(100, 20)), np.arange(100) % 2
+        data = from_arrays(np.zeros((100, 5, 5), np.uint8), labels, split=["train"] * 90 + ["test"] * 10)
+        five = Protocol("five", "", "rbf", folds=5)
+        for train, test in folds_of(five, data, NONE, 0):
+            judged = judge_fold(five, (features[train], labels[train]), (features[test], labels[test]))
+            found.append(judged.accuracy)
+    assert abs(np.mean(found) - 0.5) < 0.1  # 400 guesses, not all independent
+
+
+def test_the_penalty_is_chosen_within_the_training_samples():
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.svm import SVC
+
+    features, labels = points(60, seed=4)
+    labels = np.where(np.random.default_rng(1).random(60) < 0.2, 1 - labels, labels)
+    by_hand = []
+    for c in GRID:
+        parts = StratifiedKFold(5).split(features, labels)
+        scores = [SVC(C=c).fit(features[a], labels[a]).score(features[b], labels[b]) for a, b in parts]
+        by_hand.append(np.mean(scores))
+    chosen = fitted(GRAPHCL, features, labels)
+    assert chosen.best_params_["model__C"] == GRID[int(np.argmax(by_hand))]
+
+
+def test_protocols_by_name():
+    assert find_protocol("graphcl").task().options == {"layers": 3, "hidden": 32}
+    assert (find_protocol("graphcl").task().epochs, find_protocol("tree-paper").task().epochs) == (20, 100)
+    assert find_protocol("tree-paper").penalties == (1.0,)
+    assert GRAPHCL.task(device="cpu").temperature == 0.2
+    assert GRAPHCL.departures(GRAPHCL.task(device="cpu")) == []
+    assert GRAPHCL.departures(GRAPHCL.task(epochs=3)) == ["epochs=3"]
+    with pytest.raises(ArgumentError, match="protocol must be one of graphcl"):
+        find_protocol("graphclr")
+
+
+def test_bad_features_are_refused():
+    with pytest.raises(ArgumentError, match="must be finite"):
+        fitted(GRAPHCL, np.array([[np.nan], [1.0]]), np.array([0, 1]))
+    with pytest.raises(DataError, match="at least 2 training samples"):
+        fitted(GRAPHCL, np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))

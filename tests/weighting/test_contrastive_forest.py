@@ -1,0 +1,54 @@
+"""Algorithm 2 with the contrastive loss."""
+
+import numpy as np
+import pytest
+import torch
+
+import augtree as at
+from augtree import Forest, Tree
+from augtree.tasks.contrastive import nt_xent
+from augtree.transforms import Cutout, Rotate
+from augtree.weighting import Weighting
+from augtree.weighting.step import Hypergradient
+from tasks.small import blobs
+from tasks.test_contrastive import task
+
+DATA = blobs(train=64, val=32, groups=["a", "a", "b", "b"] * 28)
+TREES = {"a": Tree().with_node(1, Rotate(0.4), p=0.5), "b": Tree().with_node(1, Cutout(0.4), p=0.5)}
+FOREST = Forest({name: (tree, 0.5) for name, tree in TREES.items()})
+
+
+def looked_at(**more):
+    trainer = task(steps=20).prepare(DATA)
+    look = Hypergradient(trainer, FOREST, Weighting(batch=8, damping=1.0, iterations=50, tolerance=1e-6, **more), 0)
+    return trainer, look, trainer.fit(FOREST, 0)
+
+
+@pytest.mark.parametrize("product", ["hessian", "gauss-newton"])
+def test_the_direction_is_finite_and_solved_for(product):
+    _, look, state = looked_at(product=product)
+    found = look.at(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1, product)
+    assert np.isfinite(found.d).all()
+    assert np.abs(found.d).max() > 0
+    assert found.solved.failed or found.solved.residual < 0.1
+    if product == "gauss-newton":
+        assert not found.solved.failed  # never negative
+
+
+def test_a_group_s_loss_is_the_mean_over_its_samples_of_nt_xent():
+    trainer, look, state = looked_at()
+    trainer.module(state).train()
+    inputs, which = look._inner_batch(0)
+    outputs, labels = look._outputs((inputs, which))
+    z = trainer.model(trainer.normalised(inputs.flatten(0, 1)))
+    each = nt_xent(z[::2], z[1::2], 0.5)
+    assert torch.allclose(look._losses(outputs, labels), each.view(2, 8).mean(1), atol=1e-5)
+    assert [DATA.group_names[g] for g in DATA.groups[which]] == ["a"] * 8 + ["b"] * 8
+
+
+def test_a_forest_is_fitted_and_measured():
+    found = [at.fit_forest(DATA, task(steps=20), TREES, alpha=4, eta=0.5) for _ in range(2)]
+    weights = [{name: member.weight for name, member in one.forest.groups.items()} for one in found]
+    assert weights[0] == weights[1]
+    assert sum(weights[0].values()) == pytest.approx(1)
+    assert weights[0]["a"] != 0.5
