@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 from toys import INVERT, bars
 
 import augtree as at
@@ -27,25 +25,22 @@ def search(out=None, scorer=OPTIONS, task=TASK, space=FEW, data=DATA, **more):
     return search_tree(data, task, space, scorer=scorer, **asked)
 
 
-class Flat(nn.Module):
-    """Sees pixels, not shapes: a dark bar that stands is less like a bright one than a bright one that lies."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer, self.fc = nn.Linear(64, 32), nn.Linear(32, 2)
-
-    def features(self, batch):
-        return torch.relu(self.layer(batch.flatten(1)))
-
-    def forward(self, batch):
-        return self.fc(self.features(batch))
+def shortcut(train=64, val=128):
+    """Bars that stand are bright and bars that lie are dark, in training; in validation, half of each are dark."""
+    rng, labels = np.random.default_rng(0), np.arange(train + val) % 2
+    pictures = rng.integers(0, 60, (train + val, 8, 8))
+    for picture, label in zip(pictures, labels, strict=True):
+        picture[(slice(None), slice(3, 5)) if label == 0 else (slice(3, 5), slice(None))] += 180
+    dark = np.concatenate([labels[:train] == 1, np.arange(val) // 2 % 2 == 1])
+    pictures[dark] = 255 - pictures[dark]
+    split = ["train"] * train + ["val"] * val
+    return at.data.from_arrays(pictures.astype(np.uint8), labels, split=split, name="shortcut")
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_right_invariance_is_found(seed):
-    """Half of the validation bars are dark on bright, and the training bars are not."""
-    task = Contrastive(**{**vars(TASK), "model": Flat, "options": {}, "temperature": 0.2, "steps": 150})
-    assert search(seed=seed, task=task).tree[1].transform == INVERT
+    """Only who does not care for dark or bright has to look how the bars stand."""
+    assert search(seed=seed, data=shortcut()).tree[1].transform == INVERT
 
 
 def test_a_label_free_search_looks_at_no_label():

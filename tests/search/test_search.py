@@ -540,7 +540,7 @@ def test_a_budget_of_passes_ends_it_with_the_tree_so_far(whole, name, share):
     trunk = 0.3  # or a model of density's: the longest training
     assert budget <= result.cost.training_equivalents <= budget + max(longest, trunk)
     assert set(result.tree.nodes.items()) < set(full.tree.nodes.items())
-    (note,) = [note for note in result.notes if "budget" in note]
+    (note,) = [note for note in result.notes if "budget was spent" in note]
     still_open = note.split()[5]
     assert note == f"The budget was spent with {still_open} nodes still open: this is the tree so far."
     assert 1 <= int(still_open) <= 2
@@ -739,3 +739,16 @@ def test_killed_before_the_specification_is_written(tmp_path, monkeypatch):
             search(tmp_path / "a")
     assert Path(tmp_path / "a").exists()
     assert search(tmp_path / "a", depth=1).tree
+
+
+def test_a_budget_that_can_find_nothing_is_told_before_the_search():
+    told = []
+    found = search(budget=0.3, check=0, watch=lambda what, **about: told.append((what, about)))
+    (plan,) = [about["notes"] for what, about in told if what == "plan"]
+    assert any("Expect an empty tree" in note for note in plan)
+    assert len(found.tree) == 0
+    need = OPTIONS.first_node(FEW, TASK.steps)
+    search(budget=need + 0.5, check=0, watch=lambda what, **about: told.append((what, about)))
+    assert not any("Expect an empty tree" in note for note in told[-1][1].get("notes", []))
+    whole = search(check=0, depth=1)
+    assert 0.5 * need < whole.cost.training_equivalents < 1.5 * need

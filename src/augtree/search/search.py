@@ -136,7 +136,7 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     most = options.scorings(depth, bench.candidates, len(bench.probabilities))
     if method == "exhaustive":
         most = exhaustive.count(len(bench.candidates)) + 1
-    notes += list(few_samples(bench))
+    notes += [*few_samples(bench), *small_budget(bench, options)]
     model = trainer.task.model_for(trainer.data)
     about = f"{model if isinstance(model, str) else 'your model'} on {trainer.device.type}"
     about += f", a training is {trainer.total_steps} steps of {trainer.batch_size}"
@@ -174,6 +174,17 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     run.write("result.json", result.to_json().encode())
     run.tell("status", "spent" if growth.open else "done")
     return result
+
+
+def small_budget(bench: Bench, options: ScorerOptions) -> Iterable[str]:
+    """A word before a search that can find nothing."""
+    first = getattr(options, "first_node", lambda *_: 0.0)(bench.candidates, bench.trainer.total_steps)
+    budget = bench.most_passes / passes_of_one(bench.trainer)
+    if budget < first:
+        yield (
+            f"The budget leaves {budget:.1f} training equivalents to search; the first node takes about {first:.0f}"
+            f" (a training is {bench.trainer.total_steps} steps). Expect an empty tree: give more, or train longer."
+        )
 
 
 def few_samples(bench: Bench) -> Iterable[str]:

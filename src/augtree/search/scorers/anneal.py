@@ -87,6 +87,18 @@ class Anneal(ScorerOptions):
         each = sum(finer[: self.kept[0]]) + last + 2
         return sum(coarse) + each + int(2**depth - 2) * (sum(coarse[: self.shortlist]) + each)
 
+    def first_node(self, candidates: Sequence[Transform], total_steps: int) -> float:
+        """About what the first node takes, in training equivalents: less is a budget that ends with nothing."""
+        short, long = (self.steps(share, total_steps) / total_steps for share in self.rungs)
+        looked = sum(len(typical(family)) for family in families(candidates).values())
+        finer = sorted((len(f) - len(typical(f)) for f in families(candidates).values()), reverse=True)
+        rest = min(self.kept[1], len(candidates)) * self.spread + 2 * self.repeats + 1
+        return self.trunk + short * (looked + sum(finer[: self.kept[0]]) + 1) + long * rest
+
+    def steps(self, share: float, total_steps: int) -> int:
+        """The steps of a branch."""
+        return min(total_steps, max(self.fewest, round(share * total_steps)))
+
 
 @dataclass(frozen=True)
 class Retrain(Anneal):
@@ -206,7 +218,7 @@ class Branches:
 
     def steps(self, share: float) -> int:
         """So many steps."""
-        return min(self.trainer.total_steps, max(self.options.fewest, round(share * self.trainer.total_steps)))
+        return self.options.steps(share, self.trainer.total_steps)
 
     def rates(self, steps: int) -> list[float]:
         """From the trunk's rate to zero in a line; a whole training has its own course."""
