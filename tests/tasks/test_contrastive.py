@@ -258,6 +258,7 @@ def test_a_probe_knows_only_what_it_has_seen():
     probe = Probe.fitted(features, np.array([0, 0, 2, 2]), 3)
     assert probe.logits(features).argmax(1).tolist() == [0, 0, 2, 2]
     assert (probe.logits(features)[:, 1] == -1000).all()
+    assert np.isfinite(probe.logits(1e6 * features)).all()  # however sure it is
     one = Probe.fitted(features, np.array([1, 1, 1, 1]), 3)
     assert one.logits(features).argmax(1).tolist() == [1, 1, 1, 1]
 

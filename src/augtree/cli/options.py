@@ -80,7 +80,9 @@ def data_set(
 
 
 def task_options(
-    task_kind: Annotated[str | None, option(TASK, "classification (default) or contrastive.", "--task")] = None,
+    task_kind: Annotated[
+        str | None, option(TASK, "classification (default), contrastive or semisupervised.", "--task")
+    ] = None,
     model: Annotated[
         str | None, option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, ...; auto (default) chooses by size.")
     ] = None,
@@ -99,6 +101,21 @@ def task_options(
     views: Annotated[str | None, option(TASK, "Contrastive: both (default), or one beside the plain sample.")] = None,
     samples: Annotated[
         str | None, option(TASK, "Contrastive: train on train (default), or on all samples, without labels.")
+    ] = None,
+    ratio: Annotated[
+        int | None, option(TASK, "Semi-supervised: unlabelled samples to a labelled (default: 7).")
+    ] = None,
+    weight: Annotated[float | None, option(TASK, "Semi-supervised: what consistency counts (default: 1).")] = None,
+    sharpen: Annotated[float | None, option(TASK, "Semi-supervised: a target's temperature (default: 0.4).")] = None,
+    confidence: Annotated[
+        float | None, option(TASK, "Semi-supervised: the chance above which a target teaches (default: 0.8).")
+    ] = None,
+    tsa: Annotated[str | None, option(TASK, "Semi-supervised: signal annealing, none, linear, log or exp.")] = None,
+    include_labelled: Annotated[
+        bool | None, option(TASK, "Semi-supervised: labelled samples are among the unlabelled too (default).")
+    ] = None,
+    augment_labelled: Annotated[
+        bool | None, option(TASK, "Semi-supervised: the policy is for labelled samples too (default: not).")
     ] = None,
     metric: Annotated[str | None, option(TASK, "accuracy (default), error, f1, auroc or loss.")] = None,
     preprocess: Annotated[
@@ -136,6 +153,13 @@ def task_options(
         "judge": judge,
         "views": views,
         "samples": samples,
+        "ratio": ratio,
+        "weight": weight,
+        "sharpen": sharpen,
+        "confidence": confidence,
+        "tsa": tsa,
+        "include_labelled": include_labelled,
+        "augment_labelled": augment_labelled,
         "metric": metric,
         "device": device,
         "compile": compile_model or None,

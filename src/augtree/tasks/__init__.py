@@ -3,8 +3,9 @@
 from augtree.tasks.base import Task
 from augtree.tasks.classification import Classification
 from augtree.tasks.contrastive import Contrastive
+from augtree.tasks.semisupervised import SemiSupervised
 
-__all__ = ["TASKS", "Classification", "Contrastive", "Task"]
+__all__ = ["TASKS", "Classification", "Contrastive", "SemiSupervised", "Task"]
 
-TASKS: dict[str, type[Task]] = {task.kind: task for task in (Classification, Contrastive)}
+TASKS: dict[str, type[Task]] = {task.kind: task for task in (Classification, Contrastive, SemiSupervised)}
 """By name, as files and the command line have them."""
