@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--metric", default="accuracy")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--depth", type=int, default=2)
-    parser.add_argument("--budget", type=float, default=10, help="training equivalents of each group's search")
+    parser.add_argument("--budget", type=float, default=40, help="training equivalents of each group's search")
     parser.add_argument("--alpha", type=int, default=50)
     parser.add_argument("--eta", type=float, default=0.1)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
