@@ -123,6 +123,7 @@ def resume(
     run: Annotated[Path, typer.Argument(help="The folder of a search, a forest, a comparison or an evaluation.")],
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="For a forest: groups that are searched side by side.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped; the result is the one that it would have given."""
@@ -138,7 +139,7 @@ def resume(
     parsed_budget(budget)
     torch.set_num_threads(threads or threads_of(run))
     with stoppable(run), Progress() as watch:
-        result = go_on(run, budget=budget, watch=watch)
+        result = go_on(run, budget=budget, workers=workers, watch=watch)
     if isinstance(result, Comparison):
         tell_comparison(result, run, as_json)
     elif isinstance(result, Evaluation):

@@ -26,6 +26,7 @@ class Line:
     mean: float | None
     """None where every training failed."""
     spread: float | None
+    """None where there is one training."""
     difference: float | None
     """To the best free policy, paired by seed; None for that policy itself."""
     difference_se: float | None
@@ -36,7 +37,7 @@ class Line:
     reason: str = ""
     """Why the first of them did."""
     worst_spread: float | None = None
-    groups: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
     """Mean and standard deviation in each group."""
 
     @property
@@ -87,7 +88,7 @@ class Comparison:
             difference = float(pairs.mean()) if len(pairs) else None
             error = float(pairs.std(ddof=1) / np.sqrt(len(pairs))) if len(pairs) > 1 else None
         values = np.array(list(mine.values()))
-        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        spread = float(values.std(ddof=1)) if len(values) > 1 else None
         worst, val = self._spread(name, "worst_group"), self._mean(name, "val")
         failed = (len(reasons), reasons[0] if reasons else "")
         groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
@@ -97,11 +98,11 @@ class Comparison:
     def _groups(self) -> list[str]:
         return [column[6:] for column in dict.fromkeys(c for row in self.rows for c in row) if column[:6] == "group "]
 
-    def _spread(self, name: str, column: str) -> tuple[float, float] | None:
+    def _spread(self, name: str, column: str) -> tuple[float, float | None] | None:
         found = [row[column] for row in self.rows if row["policy"] == name and row.get(column) is not None]
         if not found:
             return None
-        return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+        return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else None
 
     def _values(self, name: str) -> dict[int, float]:
         rows = [row for row in self.rows if row["policy"] == name and "failed" not in row]

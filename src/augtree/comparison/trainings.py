@@ -241,18 +241,22 @@ def resume(
     task: Task | None = None,
     transforms: Iterable[Transform | type[Transform]] = (),
     budget: str | float | None = None,
+    workers: int = 1,
     watch: Watch = lambda *_, **__: None,
 ) -> TreeResult | ForestResult | Comparison | Evaluation:
     """Go on with a search, a forest, a comparison or an evaluation that was stopped, to what it would have given.
 
     A run on arrays needs its `data` again, a run with a model of your own its `task`, policies with transforms of
-    your own these `transforms`. A search that ended early goes on with a larger `budget`.
+    your own these `transforms`. A search that ended early goes on with a larger `budget`. The groups of a forest are
+    searched by `workers`.
     """
     spec = read_spec(Path(folder))
     if spec.get("kind") == "search":
         return resume_search(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
     if spec.get("kind") in ("forest", "fit"):
-        return resume_forest(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
+        return resume_forest(
+            folder, data=data, task=task, transforms=transforms, budget=budget, workers=workers, watch=watch
+        )
     if spec.get("kind") == "evaluate":
         from augtree.comparison.evaluation import resume_evaluation
 
