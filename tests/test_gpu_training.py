@@ -11,6 +11,7 @@ from augtree.search import Anneal
 from augtree.tasks import Classification
 from augtree.tasks import trainer as trainer_module
 from augtree.transforms import Rotate, SamplePairing
+from augtree.weighting.step import Hypergradient
 
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():
@@ -41,11 +42,11 @@ def same(one, other):
 def test_the_recorded_step_is_the_plain_one(monkeypatch):
     recorded = task(deterministic=True).prepare(pictures())
     one = recorded.fit(tree(), 3)
-    assert recorded._recorded is not None
+    assert "step" in recorded.recordings
     plain = task(deterministic=True).prepare(pictures())
     monkeypatch.setattr(plain, "_step", plain._eager_step)
     other = plain.fit(tree(), 3)
-    assert plain._recorded is None
+    assert not plain.recordings
     weights = one.tensors["weights"], other.tensors["weights"]
     assert torch.allclose(*weights, atol=2e-3, rtol=1e-2)
     assert (weights[0] - recorded.fresh(3).tensors["weights"]).abs().max() > 0.05
@@ -134,6 +135,28 @@ def test_a_forest_trains_on_the_gpu_and_repeats_to_the_bit(tmp_path):
     on_cpu = at.fit_forest(grouped(), task(device="cpu"), trees, **options)
     for group, weight in on_cpu.weights.items():
         assert abs(weight - found[0].weights[group]) < 0.05
+
+
+def test_a_recorded_look_is_the_plain_one():
+    """The direction in which the weights move, from a graph of kernels and from Python."""
+    data = grouped()
+    forest = at.Forest({"part 0": (tree(), 0.5), "part 1": (at.Tree(), 0.5)})
+    even, found = np.array([0.5, 0.5]), []
+    for recorded in (True, False):
+        ready = task(deterministic=True).prepare(data)
+        state = ready.fit(tree(), 3)
+        look = Hypergradient(ready, forest, at.Weighting(damping=1.0), 0)
+        if not recorded:
+            ready.recorded = lambda name, function, inputs: function(*inputs)
+        found.append([look.at(state, even, even, t, "gauss-newton") for t in (0, 1, 0)])
+        assert any(name[0] == "look" for name in ready.recordings) == recorded
+    for one, other in zip(*found, strict=True):
+        assert np.abs(other.d).max() > 0
+        assert np.allclose(one.d, other.d, rtol=0.05, atol=0.02 * np.abs(other.d).max())
+        assert np.allclose(one.outer, other.outer, rtol=1e-3)
+        assert one.solved.iterations == other.solved.iterations
+    assert found[0][0].d.tolist() == found[0][2].d.tolist()
+    assert found[0][0].d.tolist() != found[0][1].d.tolist()
 
 
 def test_pictures_that_stay_on_the_cpu_give_the_same_training(monkeypatch):

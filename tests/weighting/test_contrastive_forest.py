@@ -39,10 +39,10 @@ def test_a_group_s_loss_is_the_mean_over_its_samples_of_nt_xent():
     trainer, look, state = looked_at()
     trainer.module(state).train()
     inputs, which = look._inner_batch(0)
-    outputs, labels = look._outputs((inputs, which))
+    _, losses = look._outputs_and_losses(*look._labelled((inputs, which)))
     z = trainer.model(trainer.normalised(inputs.flatten(0, 1)))
     each = nt_xent(z[::2], z[1::2], 0.5)
-    assert torch.allclose(look._losses(outputs, labels), each.view(2, 8).mean(1), atol=1e-5)
+    assert torch.allclose(losses, each.view(2, 8).mean(1), atol=1e-5)
     assert [DATA.group_names[g] for g in DATA.groups[which]] == ["a"] * 8 + ["b"] * 8
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from augtree.weighting.hypergradient import GaussNewton, Inner, conjugate_gradients, flat, series
+from augtree.weighting.hypergradient import GaussNewton, Inner, attempt, conjugate_gradients, flat, lengths, series
 
 torch.set_default_dtype(torch.float32)
 DOUBLE = torch.float64
@@ -126,6 +126,17 @@ def test_a_hessian_that_is_not_positive_is_told():
     assert nothing.residual == 0
 
 
+@pytest.mark.parametrize("matrix", [[1.0, 2.0, 3.0], [1.0, -2.0, 3.0], [1.0, 1.0, 1.0], [float("nan"), 1.0, 1.0]])
+def test_what_is_computed_without_looking_is_the_same(matrix):
+    """A recorded solve goes on where another has ended, and changes nothing."""
+    product, v = (lambda x: torch.tensor(matrix) * x), torch.tensor([1.0, 2.0, 3.0])
+    asked = {"damping": 0.1, "iterations": 6, "tolerance": 1e-3}
+    one, other = (attempt(product, v, look=look, **asked).solved() for look in (True, False))
+    assert one.x.tolist() == other.x.tolist()
+    assert one[1:] == other[1:]
+    assert bool(one.failed) == (min(matrix) < 0 or matrix[0] != matrix[0])
+
+
 def network():
     torch.manual_seed(0)
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Flatten(), nn.Linear(3 * 4, 3)).double()
@@ -161,6 +172,10 @@ def test_gauss_newton_is_the_hessian_of_the_linearised_model():
         v = torch.randn(len(theta), dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
         assert torch.allclose(product(v), dense @ v + 0.5 * v, atol=1e-10)
         assert float(v @ product(v)) > 0
+        each = nn.functional.cross_entropy(logits, torch.arange(6) % 3, reduction="none")
+        losses = torch.stack([each[:3].mean(), each[3:].mean()])
+        inner = Inner(losses, torch.ones(2, dtype=DOUBLE), parameters)
+        assert torch.allclose(product.slopes(losses, v), inner.slopes(v), atol=1e-10)
 
 
 def test_hessian_products_through_batch_norm_in_training_mode():
@@ -176,7 +191,7 @@ def test_hessian_products_through_batch_norm_in_training_mode():
 
     inner = gradient()
     v = torch.randn(len(inner.gradient), dtype=DOUBLE, generator=torch.Generator().manual_seed(1))
-    found, slopes, sizes = inner.hessian(v), inner.slopes(v), inner.sizes()
+    found, slopes, sizes = inner.hessian(v), inner.slopes(v), lengths(inner.losses, parameters)
 
     def moved(step):
         start = 0

@@ -135,7 +135,7 @@ class SemiSupervisedTrainer(Trainer):
 
     def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
         self.weights.grads.zero_()
-        with self._precision():
+        with self.precision():
             logits = self.forward(self.normalised(inputs))
         self.check_logits(logits, len(labels) * self.views)
         self.loss(logits.float(), labels, scalars[-1]).backward()

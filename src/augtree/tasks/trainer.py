@@ -28,6 +28,7 @@ from augtree.keys import Key
 from augtree.policies import Forest
 from augtree.tasks.calibration import temperature
 from augtree.tasks.metrics import METRICS
+from augtree.tasks.recording import Recording
 from augtree.tasks.weights import AdamW, Optimizer, Sgd, Weights
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
@@ -99,7 +100,7 @@ class Trainer:
         self.group_of = [data.group_names[group] for group in data.groups]
         with self.deterministically():
             self._make_model()
-        self._recorded: Any = None
+        self.recordings: dict[object, Recording] = {}
 
     @property
     def passes_a_step(self) -> int:
@@ -284,15 +285,20 @@ class Trainer:
         return Batch.from_data_list([self.data.samples[i] for i in which]).to(self.device)
 
     def _step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
-        if self.device.type != "cuda" or not self.pictures:
+        if self.device.type == "cuda" and self.pictures:
+            self.recorded("step", self._eager_step, (inputs, labels, scalars))
+        else:
             self._eager_step(inputs, labels, scalars)
-            return
-        if self._recorded is None or self._recorded[1].shape != inputs.shape:
-            self._recorded = self._record(inputs, labels, scalars)
-        graph, *places = self._recorded
-        for place, value in zip(places, (inputs, labels, scalars), strict=True):
-            place.copy_(value)
-        graph.replay()
+
+    def recorded(self, name: object, function: Callable[..., Any], inputs: Sequence[Tensor]) -> Any:
+        """What a function gives that may change the model: recorded once for each name, then run from there."""
+        known = self.recordings.get(name)
+        if known is None or not known.takes(inputs):
+            self.recordings.pop(name, None)
+            before = self._state(0)
+            known = self.recordings[name] = Recording(function, inputs)
+            self._take(before)
+        return known(inputs)
 
     def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
         self.weights.grads.zero_()
@@ -302,7 +308,7 @@ class Trainer:
 
     def step_losses(self, inputs: Any, labels: Tensor) -> Tensor:
         """What a training step lowers: the loss of each sample of a batch."""
-        with self._precision():
+        with self.precision():
             outputs = self.outputs(inputs, len(labels), self.forward)
         return self.output_losses(outputs.float(), labels)
 
@@ -324,23 +330,6 @@ class Trainer:
     def independent_outputs(self) -> bool:
         """Whether each column of the outputs is a yes or no of its own, and not one of several classes."""
         return self.data.multilabel
-
-    def _record(self, inputs: Tensor, labels: Tensor, scalars: Tensor) -> tuple[Any, Tensor, Tensor, Tensor]:
-        """A training step as a graph of kernels that the GPU starts by itself: small steps wait for Python else."""
-        before, drawn = self._state(0), torch.cuda.get_rng_state(self.device)
-        places = (inputs.clone(), labels.clone(), scalars.clone())
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                self._eager_step(*places)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._eager_step(*places)
-        self._take(before)
-        torch.cuda.set_rng_state(drawn, self.device)
-        return (graph, *places)
 
     def normalised(self, inputs: Any) -> Any:
         """Pictures as the model takes them; graphs as they are."""
@@ -390,7 +379,7 @@ class Trainer:
                 batch = self.batch(part)
                 if policy is not None:
                     batch = self._applied(policy, batch, part, part, seed)
-                with self._precision():
+                with self.precision():
                     found = says(self.normalised(batch), len(part))
                 out.append(found.float())
                 self.passes.forward += len(part)
@@ -451,7 +440,8 @@ class Trainer:
         finally:
             torch.use_deterministic_algorithms(before)
 
-    def _precision(self) -> Any:
+    def precision(self) -> Any:
+        """In which models are run."""
         return torch.autocast("cuda", torch.bfloat16) if self.device.type == "cuda" else nullcontext()
 
 

@@ -39,10 +39,6 @@ class Inner:
         """s^T grad L_i for each group."""
         return pulled(self.gradient, [self.w], s)
 
-    def sizes(self) -> Tensor:
-        """The length of each grad L_i."""
-        return torch.stack([pulled(loss, self.parameters).norm() for loss in self.losses])
-
 
 class GaussNewton:
     """J^T B J: H without the curvature of the model itself; never negative, so that it can always be solved.
@@ -57,8 +53,21 @@ class GaussNewton:
 
     def __call__(self, v: Tensor) -> Tensor:
         """The product."""
-        pushed = pulled(self.back, [self.dummy], v).view_as(self.outputs)  # J v
-        return pulled(self.outputs, self.parameters, self.bend(pushed)) + self.decay * v
+        return pulled(self.outputs, self.parameters, self.bend(self.pushed(v))) + self.decay * v
+
+    def pushed(self, v: Tensor) -> Tensor:
+        """J v: how the outputs move."""
+        return pulled(self.back, [self.dummy], v).view_as(self.outputs)
+
+    def slopes(self, losses: Tensor, s: Tensor) -> Tensor:
+        """s^T grad L_i for each group, where the outputs' rows are the groups' one after another, as many of each."""
+        by_output = torch.autograd.grad(losses.sum(), self.outputs, retain_graph=True)[0]
+        return (by_output * self.pushed(s)).view(len(losses), -1).sum(1)
+
+
+def lengths(losses: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    """The length of each grad L_i."""
+    return torch.stack([pulled(loss, parameters).norm() for loss in losses])
 
 
 def pulled(
@@ -87,30 +96,52 @@ class Solved(NamedTuple):
     """Why x is of no use; empty where it is."""
 
 
+class Attempt(NamedTuple):
+    """The same, with all its numbers still on their device."""
+
+    x: Tensor
+    residual: Tensor
+    iterations: Tensor
+    curvature: Tensor
+    """Of the last direction."""
+
+    def solved(self) -> Solved:
+        """What became of it."""
+        residual, iterations, curvature = torch.stack([n.double() for n in self[1:]]).tolist()
+        failed = "" if residual < float("inf") else "the residual is not finite"
+        if not curvature > 0:  # also where it is not a number
+            failed = "the Hessian is not positive" if curvature <= 0 else "the products are not finite"
+        return Solved(self.x, residual, int(iterations), failed)
+
+
 def conjugate_gradients(
     product: Product, v: Tensor, *, damping: float = 0.0, iterations: int = 10, tolerance: float = 1e-2
 ) -> Solved:
     """(H + damping) x = v, as far as that many products go; a direction in which H is not positive is a failure."""
-    x, rest = torch.zeros_like(v), v.clone()
-    direction, square, first = rest.clone(), float(rest @ rest), float(v @ v)
-    if first == 0:
-        return Solved(x, 0.0, 0)
-    done = 0
-    for done in range(1, iterations + 1):
-        moved = product(direction) + damping * direction
-        curvature = float(direction @ moved)
-        if not curvature > 0:  # also where it is not a number
-            why = "the Hessian is not positive" if curvature <= 0 else "the products are not finite"
-            return Solved(x, (square / first) ** 0.5, done, why)
-        step = square / curvature
-        x.add_(direction, alpha=step)
-        rest.sub_(moved, alpha=step)
-        before, square = square, float(rest @ rest)
-        if square <= tolerance**2 * first:
+    return attempt(product, v, damping=damping, iterations=iterations, tolerance=tolerance).solved()
+
+
+def attempt(
+    product: Product, v: Tensor, *, damping: float, iterations: int, tolerance: float, look: bool = True
+) -> Attempt:
+    """Conjugate gradients; where it may not look at the numbers, all products are computed, whatever they are for."""
+    x, rest, direction = torch.zeros_like(v), v, v
+    first = square = v @ v
+    going = first > 0
+    done, curvature = torch.zeros_like(first), torch.ones_like(first)
+    for _ in range(iterations):
+        if look and not going:
             break
-        direction.mul_(square / before).add_(rest)
-    residual = (square / first) ** 0.5
-    return Solved(x, residual, done, "" if residual < float("inf") else "the residual is not finite")
+        moved = product(direction) + damping * direction
+        done = done + going
+        curvature = torch.where(going, direction @ moved, curvature)
+        going = going & (curvature > 0)
+        step = square / curvature
+        x, rest = torch.where(going, x + step * direction, x), torch.where(going, rest - step * moved, rest)
+        before, square = square, torch.where(going, rest @ rest, square)
+        going = going & (square > tolerance**2 * first)
+        direction = rest + square / before * direction
+    return Attempt(x, torch.where(first > 0, square / first, first).sqrt(), done, curvature)
 
 
 def series(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,17 @@ from torch import Tensor
 
 from augtree.policies import Forest
 from augtree.tasks.trainer import Rows, State, Trainer, seed_of, seeded, stream
-from augtree.weighting.hypergradient import GaussNewton, Inner, Solved, conjugate_gradients, pulled, series
+from augtree.weighting.hypergradient import (
+    Attempt,
+    GaussNewton,
+    Inner,
+    Product,
+    Solved,
+    attempt,
+    lengths,
+    pulled,
+    series,
+)
 from augtree.weighting.options import Weighting
 
 Floats = NDArray[np.float64]
@@ -53,56 +64,77 @@ class Hypergradient:
 
     def at(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Look:
         """The direction after the t-th round. The state stays as it is, buffers too: models are read from states."""
-        trainer = self.trainer
+        trainer, options = self.trainer, self.options
         with trainer.deterministically(), seeded(seed_of(self.seed, "look", t), trainer.device):
             trainer.module(state).train()
-            weights = torch.from_numpy(w).float().to(trainer.device)
-            logits, labels = self._outputs(self._inner_batch(t))
-            inner = Inner(self._losses(logits, labels), weights, self.parameters, self.decay)
-            v, outer = self._outer_gradient(inner, torch.from_numpy(outer_weights).float().to(trainer.device), t)
-            solved, product = self._solved(inner, logits, weights, v, product, t)
-            d = -inner.slopes(solved.x)
-            if self.options.d == "cosine":
-                d = d / (solved.x.norm() * inner.sizes()).clamp_min(TINY)
-            self._count(len(labels), 2 * (solved.iterations + 1 + (self.options.d == "cosine") * len(self.groups)))
+            weights = [torch.from_numpy(each).float().to(trainer.device) for each in (w, outer_weights)]
+            batches = [self._inner_batch(t), *([self._outer_batch(t)] if options.outer == "val" else [])]
+            inputs = [*weights, *(each for batch in batches for each in self._labelled(batch))]
+            found = self._look(product, inputs, t)
+            if product == "hessian" and options.product == "auto" and options.solver == "cg" and found.solved.failed:
+                found = self._look("gauss-newton", inputs, t)
+        return found
+
+    def _look(self, product: str, inputs: list[Any], t: int) -> Look:
+        """The direction by one product; on a GPU Gauss-Newton is recorded (the Hessian mostly fails at first)."""
+        trainer, options = self.trainer, self.options
+        on_gpu = trainer.device.type == "cuda" and trainer.pictures
+        if product == "gauss-newton" and options.solver == "cg" and on_gpu:
+            name = ("look", options.damping, options.iterations, options.tolerance, options.d, options.outer)
+            d, outer, tried = trainer.recorded(name, partial(self._direction, product, t, look=False), inputs)
+        else:
+            d, outer, tried = self._direction(product, t, *inputs)
+        solved = tried.solved() if isinstance(tried, Attempt) else tried
+        samples = len(self.groups) * self.size
+        times = 1 + (options.outer == "val") + (options.solver == "series") * solved.iterations
+        trainer.passes.forward += samples * times
+        cosine = (options.d == "cosine") * len(self.groups)
+        trainer.passes.backward += samples * 2 * (solved.iterations + 1 + cosine)
         return Look(d.double().cpu().numpy(), outer.double().cpu().numpy(), solved, product)
+
+    def _direction(
+        self, product: str, t: int, w: Tensor, outer_weights: Tensor, *batches: Any, look: bool = True
+    ) -> tuple[Tensor, Tensor, Attempt | Solved]:
+        """d, the outer loss of each group, and how the solve went."""
+        parameters, options = self.parameters, self.options
+        outputs, losses = self._outputs_and_losses(*batches[:2])
+        outer = losses if options.outer == "train" else self._outputs_and_losses(*batches[2:])[1]
+        v = pulled(outer_weights @ outer, parameters)
+        if product == "hessian":
+            inner = Inner(losses, w, parameters, self.decay)
+            tried = self._solved(inner.hessian, v, w, product, t, look)
+            d = -inner.slopes(tried.x)
+        else:
+            curve = self._gauss_newton(outputs, w)
+            tried = self._solved(curve, v, w, product, t, look)
+            d = -curve.slopes(losses, tried.x)
+        if options.d == "cosine":
+            d = d / (tried.x.norm() * lengths(losses, parameters)).clamp_min(TINY)
+        return d, outer.detach(), tried
 
     @property
     def parameters(self) -> list[Tensor]:
         """What is trained."""
         return [p for p in self.trainer.model.parameters() if p.requires_grad]
 
-    def _outer_gradient(self, inner: Inner, outer_weights: Tensor, t: int) -> tuple[Tensor, Tensor]:
-        """The gradient of the outer loss, and that loss in each group."""
-        if self.options.outer == "train":
-            losses = inner.losses
-        else:
-            which = np.concatenate([stream(r, t * self.size, self.size, self.seed)[0] for r in self.outer_rows])
-            inputs = self.trainer.outer_inputs(self.forest, which, seed_of(self.seed, "outer", t))
-            losses = self._losses(*self._outputs((inputs, which)))
-        return pulled(outer_weights @ losses, self.parameters), losses.detach()
-
-    def _solved(self, inner: Inner, logits: Tensor, w: Tensor, v: Tensor, product: str, t: int) -> tuple[Solved, str]:
-        """H^-1 v; with Gauss-Newton products where H turns out not to be positive."""
+    def _solved(self, by: Product, v: Tensor, w: Tensor, product: str, t: int, look: bool) -> Attempt | Solved:
+        """H^-1 v."""
         options = self.options
         if options.solver == "series":
-            return self._series(w, v, product, t), product
-        limits = {"iterations": options.iterations, "tolerance": options.tolerance}
-        if product == "hessian":
-            found = conjugate_gradients(inner.hessian, v, damping=options.damping, **limits)  # type: ignore[arg-type]
-            if not found.failed or options.product == "hessian":
-                return found, product
-        curve = self._gauss_newton(logits, w)
-        return conjugate_gradients(curve, v, damping=options.damping, **limits), "gauss-newton"  # type: ignore[arg-type]
+            return self._series(w, v, product, t)
+        return attempt(
+            by, v, damping=options.damping, iterations=options.iterations, tolerance=options.tolerance, look=look
+        )
 
     def _series(self, w: Tensor, v: Tensor, product: str, t: int) -> Solved:
         """The paper's series: each term from other samples."""
 
         def one(j: int, x: Tensor) -> Tensor:
-            logits, labels = self._outputs(self._inner_batch(t * self.options.iterations + j, "series"))
+            batch = self._inner_batch(t * self.options.iterations + j, "series")
+            outputs, losses = self._outputs_and_losses(*self._labelled(batch))
             if product == "gauss-newton":
-                return self._gauss_newton(logits, w)(x)
-            return Inner(self._losses(logits, labels), w, self.parameters, self.decay).hessian(x)
+                return self._gauss_newton(outputs, w)(x)
+            return Inner(losses, w, self.parameters, self.decay).hessian(x)
 
         options = self.options
         return series(one, v, damping=options.damping, terms=options.iterations, scale=options.scale)
@@ -120,20 +152,21 @@ class Hypergradient:
         which, where = (np.concatenate(column) for column in zip(*parts, strict=True))
         return self.trainer.augmented(self.forest, which, where, seed), which
 
-    def _outputs(self, batch: tuple[Any, Rows]) -> tuple[Tensor, Tensor]:
-        """What the model says, in full precision, and the labels."""
+    def _outer_batch(self, t: int) -> tuple[Any, Rows]:
+        """As many validation samples of each group."""
+        which = np.concatenate([stream(rows, t * self.size, self.size, self.seed)[0] for rows in self.outer_rows])
+        return self.trainer.outer_inputs(self.forest, which, seed_of(self.seed, "outer", t)), which
+
+    def _labelled(self, batch: tuple[Any, Rows]) -> tuple[Any, Tensor]:
         inputs, which = batch
-        logits = self.trainer.outputs(inputs, len(which), self.trainer.model)
-        self._count(len(which), 0)
-        return logits, self.trainer.labels[torch.from_numpy(which).to(self.trainer.device)]
+        return inputs, self.trainer.labels[torch.from_numpy(which).to(self.trainer.device)]
 
-    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss of each group."""
-        return self.trainer.output_losses(logits, labels).view(len(self.groups), -1).mean(1)
-
-    def _count(self, samples: int, backwards: int) -> None:
-        self.trainer.passes.forward += samples if not backwards else 0
-        self.trainer.passes.backward += samples * backwards
+    def _outputs_and_losses(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """What the model says, and the loss of each group."""
+        with self.trainer.precision():
+            outputs = self.trainer.outputs(inputs, len(labels), self.trainer.model).float()
+        losses = self.trainer.output_losses(outputs, labels)
+        return outputs, losses.view(len(self.groups), -1).mean(1)
 
 
 def bends(logits: Tensor, multilabel: bool) -> Any:
