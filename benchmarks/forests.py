@@ -71,14 +71,17 @@ def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
         forest = replace(forest, groups=None, merge=None)
         found[f"one tree {seed}"] = at.load(folder / "one-tree" / "tree.json")
         found[f"forest, uniform {seed}"] = replace(forest, weighting=at.Weighting(eta=0.0))
+        found[f"forest, proportions {seed}"] = replace(
+            forest, weighting=at.Weighting(eta=0.0, start="proportions")
+        )
         found[f"forest {seed}"] = forest
         found[f"forest, worst {seed}"] = replace(forest, weighting=replace(forest.weighting, target="worst"))
     return found
 
 
 def train(options: argparse.Namespace) -> None:
-    data = read(options)
-    trainer = task_of(options).prepare(data)
+    data, task = read(options), task_of(options)
+    trainer = task.prepare(data)
     (options.out / "trainings").mkdir(parents=True, exist_ok=True)
     for seed in options.seeds:
         for name, way in ways(options, data).items():
@@ -93,6 +96,7 @@ def train(options: argparse.Namespace) -> None:
                 state, weights = trainer.fit(way, 1000 + seed), None
             took = round(time.perf_counter() - began, 2)
             about = {"policy": name, "seed": seed, "seconds": took, "weights": weights, "data": str(data)}
+            about |= {"task": task.spec(), "tested": {g: len(data.indices("test", g)) for g in data.group_names}}
             path.write_text(json.dumps({**about, "measures": measured(trainer, state), "machine": machine(1)}) + "\n")
             print(name, seed, took, "s", flush=True)
 
