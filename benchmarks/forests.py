@@ -54,7 +54,7 @@ def search(options: argparse.Namespace) -> None:
         began = time.perf_counter()
         result = at.search_forest(
             data, task, depth=options.depth, seed=seed, check=0, budget=options.budget, one_tree=True, plain=False,
-            out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta,
+            out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta, workers=options.workers,
         )  # fmt: skip
         print(seed, result.forest.to_text(), dict(result.weights), f"{time.perf_counter() - began:.0f} s", flush=True)
         print({group: {n: str(v) for n, v in found.importances.items()} for group, found in result.trees.items()})
@@ -71,9 +71,7 @@ def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
         forest = replace(forest, groups=None, merge=None)
         found[f"one tree {seed}"] = at.load(folder / "one-tree" / "tree.json")
         found[f"forest, uniform {seed}"] = replace(forest, weighting=at.Weighting(eta=0.0))
-        found[f"forest, proportions {seed}"] = replace(
-            forest, weighting=at.Weighting(eta=0.0, start="proportions")
-        )
+        found[f"forest, proportions {seed}"] = replace(forest, weighting=at.Weighting(eta=0.0, start="proportions"))
         found[f"forest {seed}"] = forest
         found[f"forest, worst {seed}"] = replace(forest, weighting=replace(forest.weighting, target="worst"))
     return found
@@ -85,6 +83,8 @@ def train(options: argparse.Namespace) -> None:
     (options.out / "trainings").mkdir(parents=True, exist_ok=True)
     for seed in options.seeds:
         for name, way in ways(options, data).items():
+            if name[-1].isdigit() and not name.endswith(f" {seed}"):
+                continue  # what a search found is trained with that search's seed
             path = options.out / "trainings" / f"{name}.{seed}.json"
             if path.exists():
                 continue
@@ -155,6 +155,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=40, help="training equivalents of each group's search")
     parser.add_argument("--alpha", type=int, default=50)
     parser.add_argument("--eta", type=float, default=0.1)
+    parser.add_argument("--workers", type=int, default=1, help="searches of groups side by side")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -3,7 +3,8 @@
     python benchmarks/weighting_speed.py                  # digits, a small CNN; NCI1 with GIN from $AUGTREE_DATA
     python benchmarks/weighting_speed.py --device cuda    # WRN-16-4 too
 
-Both sides take the same number of steps on batches of the same size, in turns, in processes of their own; alpha = 50.
+Both sides take the same number of steps on batches of the same size, in turns; alpha = 50. On the CPU each is a
+process of its own; on a GPU all turns share one, and the memory is the most that was taken in the first turn.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch
 
 import augtree as at
 from augtree.data import Dataset
+from augtree.tasks.trainer import Trainer
 from augtree.weighting.fit import WeightedTraining
 from measure import machine, table, write
 
@@ -46,31 +48,43 @@ def task_of(name: str, device: str, steps: int) -> tuple[Dataset, at.tasks.Class
     return at.data.group(data, lambda _: f"part {next(parts)}"), task
 
 
-def one(name: str, side: str, device: str, steps: int) -> dict[str, float]:
-    """One training, after a short one that warms everything up."""
+def ready(name: str, device: str, steps: int) -> tuple[Trainer, at.Forest]:
     data, task = task_of(name, device, steps)
-    trainer = task.prepare(data)
-    forest = at.Forest({group: (at.Tree(), 1 / len(data.group_names)) for group in data.group_names})
-    took = 0.0
+    return task.prepare(data), at.Forest({g: (at.Tree(), 1 / len(data.group_names)) for g in data.group_names})
+
+
+def one(trainer: Trainer, forest: at.Forest, side: str) -> dict[str, float]:
+    """One training, after a short one that warms everything up."""
+    took, on_gpu = 0.0, trainer.device.type == "cuda"
     for warm in (True, False):
         options = at.Weighting(alpha=50, eta=0.0 if side == "plain" else 0.1)
         training = WeightedTraining(trainer, forest, options, 0)
-        if device == "cuda":
+        if on_gpu:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
-        clock = time.perf_counter if device == "cuda" else time.process_time  # one thread: a neighbour takes no part
+        clock = time.perf_counter if on_gpu else time.process_time  # one thread: a neighbour takes no part
         began = clock()
-        rounds = range(min(2, training.rounds) if warm else training.rounds)
-        training.run(rounds)
-        if device == "cuda":
+        training.run(range(min(3, training.rounds) if warm else training.rounds))
+        if on_gpu:
             torch.cuda.synchronize()
         took = clock() - began
-    memory = (
-        torch.cuda.max_memory_allocated()
-        if device == "cuda"
-        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    )
-    return {"seconds": took, "mebibytes": memory / 2**20}
+    most = torch.cuda.max_memory_reserved() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"seconds": took, "mebibytes": most / 2**20}
+
+
+def turns_of(name: str, device: str, steps: int, turns: int) -> dict[str, list[dict[str, Any]]]:
+    """Every turn of both sides."""
+    found: dict[str, list[dict[str, Any]]] = {"plain": [], "weighted": []}
+    trainer, forest = ready(name, device, steps) if device == "cuda" else (None, None)
+    for _ in range(turns):
+        for side, rows in found.items():
+            if trainer is not None and forest is not None:
+                rows.append(one(trainer, forest, side))
+                continue
+            command = [sys.executable, __file__, "--device", device, "--steps", str(steps), "--one", name, side]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append(json.loads(done.stdout.splitlines()[-1]))
+    return found
 
 
 def main() -> None:
@@ -83,20 +97,17 @@ def main() -> None:
     torch.set_num_threads(1)
     if options.one:
         name, side = options.one
-        print(json.dumps(one(name, side, options.device, options.steps)))
+        print(json.dumps(one(*ready(name, options.device, options.steps), side)))
         return
     names = ["digits, cnn"] + (["NCI1, gin"] if os.environ.get("AUGTREE_DATA") else [])
     names += ["pictures of 32 px, wrn-16-4"] if options.device == "cuda" else []
     rows = []
     for name in names:
-        found: dict[str, list[dict[str, Any]]] = {"plain": [], "weighted": []}
-        for _ in range(options.turns):
-            for side in found:
-                command = [sys.executable, __file__, "--device", options.device, "--steps", str(options.steps)]
-                done = subprocess.run([*command, "--one", name, side], capture_output=True, text=True, check=True)
-                found[side].append(json.loads(done.stdout.splitlines()[-1]))
+        if options.device == "cuda":
+            torch.cuda.empty_cache()
+        found = turns_of(name, options.device, options.steps, options.turns)
         ratios = [w["seconds"] / p["seconds"] for p, w in zip(found["plain"], found["weighted"], strict=True)]
-        memory = [np.median([run["mebibytes"] for run in found[side]]) for side in ("plain", "weighted")]
+        memory = [found[side][0]["mebibytes"] for side in ("plain", "weighted")]
         rows.append(
             {
                 "work": name,
