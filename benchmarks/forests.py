@@ -3,6 +3,8 @@
     python benchmarks/forests.py search pacs.zip --size 48 --seeds 0 1 2 --out runs/pacs   # forests, one tree each
     python benchmarks/forests.py train pacs.zip --size 48 --seeds 0 1 2 --out runs/pacs     # everything side by side
     python benchmarks/forests.py table runs/pacs
+    python benchmarks/forests.py trees runs/pacs                     # what was found in which group; kept as JSON
+    python benchmarks/forests.py train pacs.zip --trees benchmarks/results/forest_trees_pacs.json ...  # those again
     python benchmarks/forests.py search human-proteins --limit 2000 --terms 50 --groups size-degree:2x2 --metric auroc
 
 `--share 0.1` keeps a tenth of the training labels. Searches are runs of augtree and go on where they were stopped;
@@ -12,6 +14,7 @@ each training is a file with every metric in every group, and is not done twice.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import time
 from dataclasses import replace
@@ -23,10 +26,11 @@ import torch
 
 import augtree as at
 from augtree.data import Dataset
+from augtree.policies.codec import Reader
 from augtree.policies.named import NAMED
+from augtree.search import Anneal
 from augtree.transforms import Identity
 from augtree.weighting.result import measured, worst_of
-from augtree.weighting.weighted import weighted_of_run
 from measure import machine, table, write
 
 
@@ -43,18 +47,19 @@ def read(options: argparse.Namespace) -> Dataset:
 
 def task_of(options: argparse.Namespace) -> at.tasks.Classification:
     optimizer = "adamw" if options.model == "gin" else "sgd"
-    return at.tasks.Classification(
-        model=options.model, epochs=options.epochs, metric=options.metric, optimizer=optimizer, device=options.device
-    )
+    given = {"model": options.model, "epochs": options.epochs, "metric": options.metric, "optimizer": optimizer}
+    asked: dict[str, Any] = {**given, "device": options.device, **json.loads(options.task)}
+    return at.tasks.Classification(**asked)
 
 
 def search(options: argparse.Namespace) -> None:
-    data, task = read(options), task_of(options)
+    data, task, scorer = read(options), task_of(options), Anneal(**json.loads(options.scorer))
     for seed in options.seeds:
         began = time.perf_counter()
         result = at.search_forest(
-            data, task, depth=options.depth, seed=seed, check=0, budget=options.budget, one_tree=True, plain=False,
-            out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta, workers=options.workers,
+            data, task, depth=options.depth, scorer=scorer, seed=seed, check=0, budget=options.budget, one_tree=True,
+            plain=False, out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta,
+            workers=options.workers,
         )  # fmt: skip
         print(seed, result.forest.to_text(), dict(result.weights), f"{time.perf_counter() - began:.0f} s", flush=True)
         print({group: {n: str(v) for n, v in found.importances.items()} for group, found in result.trees.items()})
@@ -64,17 +69,85 @@ def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
     """What is compared: by name, each with a seed of its search where it had one."""
     free = ("none", "randaugment", "trivialaugment") if data.domain == "image" else ("none",)
     found: dict[str, Any] = {name: NAMED[name](data.fill) if name != "none" else Identity() for name in free}
-    for folder in sorted(options.out.glob("forest-*")):
-        seed, forest = folder.name.rpartition("-")[2], weighted_of_run(folder)
-        if forest is None:
-            continue
-        forest = replace(forest, groups=None, merge=None)
-        found[f"one tree {seed}"] = at.load(folder / "one-tree" / "tree.json")
-        found[f"forest, uniform {seed}"] = replace(forest, weighting=at.Weighting(eta=0.0))
-        found[f"forest, proportions {seed}"] = replace(forest, weighting=at.Weighting(eta=0.0, start="proportions"))
-        found[f"forest {seed}"] = forest
-        found[f"forest, worst {seed}"] = replace(forest, weighting=replace(forest.weighting, target="worst"))
+    learned = at.Weighting(alpha=options.alpha, eta=options.eta)
+    for seed, search in searches(options).items():
+        if "one tree" in search:
+            found[f"one tree {seed}"] = tree_of(search["one tree"])
+        trees = [tree_of(content) for content in search["groups"].values()]
+        if len(trees) != len(data.group_names):
+            continue  # not all groups have been searched yet
+        grown = {group: (tree, 1 / len(trees)) for group, tree in zip(data.group_names, trees, strict=True)}
+        forest = at.Weighted(at.Forest(grown), learned)
+        for name, weighting in (
+            ("forest, uniform", at.Weighting(eta=0.0)),
+            ("forest, proportions", at.Weighting(eta=0.0, start="proportions")),
+            ("forest", learned),
+            ("forest, worst", replace(learned, target="worst")),
+        ):
+            found[f"{name} {seed}"] = replace(forest, weighting=weighting)
     return found
+
+
+def searches(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The trees of each search, from the file that `trees` wrote, or from the run folders."""
+    if options.trees:
+        return json.loads(options.trees.read_text())["searches"]  # type: ignore[no-any-return]
+    found: dict[str, dict[str, Any]] = {}
+    for folder in sorted(options.out.glob("forest-*")):
+        seed = folder.name.rpartition("-")[2]
+        found[seed] = {"groups": {}, "cost": {}, "importances": {}}
+        places = {path.name.split("-", 1)[1]: path for path in sorted((folder / "groups").iterdir())}
+        for group, place in {**places, "one tree": folder / "one-tree"}.items():
+            if not (place / "tree.json").is_file():
+                continue
+            tree, result = (
+                json.loads((place / "tree.json").read_text()),
+                json.loads((place / "result.json").read_text()),
+            )
+            if group == "one tree":
+                found[seed][group] = tree
+            else:
+                found[seed]["groups"][group] = tree
+            found[seed]["cost"][group] = result["cost"]["training_equivalents"]
+            found[seed]["importances"][group] = result["importances"]
+    return found
+
+
+def tree_of(content: dict[str, Any]) -> at.Tree:
+    found = Reader(Path("trees"), ()).policy(json.dumps(content))
+    assert isinstance(found, at.Tree)
+    return found
+
+
+def trees(options: argparse.Namespace) -> None:
+    """Which operations gained most at the root of each group: the better magnitude of the first round."""
+    found = searches(options)
+    gains: dict[str, dict[str, list[float]]] = {}
+    for path in sorted(
+        [*options.out.glob("forest-*/groups/*/history.csv"), *options.out.glob("forest-*/one-tree/history.csv")]
+    ):
+        group = "one tree" if path.parent.name == "one-tree" else path.parent.name.split("-", 1)[1]
+        best: dict[str, float] = {}
+        for row in csv.DictReader(path.read_text().splitlines()):
+            if row["node"] == "1" and row["round"] == "0" and row["p"] and row["gain"]:
+                name = row["candidate"].split("(")[0]
+                best[name] = max(best.get(name, -np.inf), float(row["gain"]))
+        for name, gain in best.items():
+            gains.setdefault(group, {}).setdefault(name, []).append(gain)
+    body = []
+    for group, named in gains.items():
+        first = sorted(named, key=lambda name: -np.mean(named[name]))
+        cells = [
+            f"{name} {np.mean(named[name]):.3f} ± {deviation(named[name]):.3f}" for name in (*first[:4], first[-1])
+        ]
+        body.append([group, *cells])
+    print(table(["group", "gains most", "second", "third", "fourth", "least"], body))
+    for seed, search in found.items():
+        for group, content in {**search["groups"], "one tree": search.get("one tree", {})}.items():
+            print(seed, group, tree_of(content) if content else "", search["cost"].get(group))
+    spec = json.loads(next(options.out.glob("forest-*/spec.json")).read_text())
+    about = {"data": spec["data"]["name"], "task": spec["task"], "scorer": spec["scorer"], "depth": spec["depth"]}
+    print(f"written to {write('forest_trees_' + options.out.name, {**about, 'searches': found, 'gains': gains})}")
 
 
 def train(options: argparse.Namespace) -> None:
@@ -138,9 +211,10 @@ def deviation(values: list[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["search", "train", "table"])
+    parser.add_argument("what", choices=["search", "train", "table", "trees"])
     parser.add_argument("data")
     parser.add_argument("--out", type=Path, default=Path("runs/forests"))
+    parser.add_argument("--trees", type=Path, help="the file with the trees to train with")
     parser.add_argument("--size", type=int)
     parser.add_argument("--limit", type=int, help="proteins: so many graphs")
     parser.add_argument("--terms", type=int, help="proteins: so many functions")
@@ -150,6 +224,8 @@ def main() -> None:
     parser.add_argument("--model", default="wrn-16-2")
     parser.add_argument("--epochs", type=float, default=40)
     parser.add_argument("--metric", default="accuracy")
+    parser.add_argument("--task", default="{}", help="further options of the task, as JSON")
+    parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--budget", type=float, default=40, help="training equivalents of each group's search")
@@ -159,9 +235,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.what == "table":
+    if options.what in ("table", "trees"):
         options.out = Path(options.data)
-    {"search": search, "train": train, "table": tables}[options.what](options)
+    {"search": search, "train": train, "table": tables, "trees": trees}[options.what](options)
 
 
 if __name__ == "__main__":
