@@ -18,6 +18,7 @@ from augtree.tasks import Classification, trainer
 from augtree.tasks.trainer import State, normalisation, seed_of, seeded, stream
 from augtree.transforms import (
     Cutout,
+    DropNodes,
     Flip,
     Identity,
     Invert,
@@ -512,3 +513,13 @@ def test_graphs_are_learned(features):
     assert same(ready.train(half, policy, ready.task.rates(30)[7:], 0), state)
     assert ready.mean_and_std() == ((), ())
     assert ready.passes.backward == 2 * 30 * 6
+
+
+def test_graphs_that_are_augmented_together_are_those_of_one_batch_after_another(monkeypatch):
+    data = from_arrays(graphs(), split=["train"] * 12 + ["val"] * 4)
+    ready = Classification(steps=9, batch_size=5, lr=0.01, optimizer="adamw", device="cpu").prepare(data)
+    assert ready.together(5) > 9
+    state = ready.fit(DropNodes(0.5), 0)
+    monkeypatch.setattr(trainer, "CHUNK_EDGES", {"cpu": 1})
+    assert ready.together(5) == 1
+    assert same(ready.fit(DropNodes(0.5), 0), state)

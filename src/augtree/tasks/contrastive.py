@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -21,6 +21,7 @@ from augtree.tasks.base import Task
 from augtree.tasks.probe import Probe
 from augtree.tasks.trainer import Rows, State, Trainer, seed_of, seeded, some
 from augtree.transforms.base import Policy
+from augtree.transforms.graph_parts import parts_of
 
 JUDGES = ("knn", "alignment-uniformity", "contrastive")
 LABEL_FREE = JUDGES[1:]
@@ -143,6 +144,12 @@ class ContrastiveTrainer(Trainer):
         """Two views of each sample: pictures [samples, 2, ...], graphs as two batches."""
         one, two = (self.view(policy, number, which, where, seed) for number in (1, 2))
         return torch.stack([one, two], 1) if self.pictures else (one, two)
+
+    def parts(self, inputs: Any, size: int) -> Sequence[Any]:
+        """Both views of so many samples each."""
+        if self.pictures:
+            return super().parts(inputs, size)
+        return list(zip(*(parts_of(view, size) for view in inputs), strict=True))
 
     def view(self, policy: Policy, number: int, which: Rows, where: Rows, seed: int) -> Any:
         """The first or the second view; every draw is its own."""

@@ -32,6 +32,7 @@ from augtree.tasks.recording import Recording
 from augtree.tasks.weights import AdamW, Optimizer, Sgd, Weights
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
+from augtree.transforms.graph_parts import parts_of
 
 if TYPE_CHECKING:
     from augtree.tasks.base import Task
@@ -43,6 +44,8 @@ Says = Callable[[Any, int], Tensor]
 """From a normalised batch and its length to a row for each sample."""
 CHUNK_BYTES = 1 << 25
 """So many bytes of pictures are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
+CHUNK_EDGES = {"cpu": 1 << 16, "cuda": 1 << 22}
+"""So many edges and nodes of graphs, about: more is faster on a GPU and slower on a CPU, whose caches are small."""
 JUDGED_AT_ONCE = {"cpu": 256, "cuda": 2048}
 CPU = torch.device("cpu")
 COUNTED_AT_ONCE = 1024
@@ -247,21 +250,26 @@ class Trainer:
     def _batches(
         self, policy: Policy, order: Order, size: int, first: int, steps: int, seed: int
     ) -> Iterator[tuple[Any, Tensor]]:
-        """The batches of some steps, augmented; many at once where they are pictures."""
-        together = 1
-        if self.pictures:
-            together = max(1, CHUNK_BYTES // (self.samples[0].numel() * size))
+        """The batches of some steps, augmented; many at once, which gives the same."""
+        together = self.together(size)
         for start in range(first, first + steps, together):
             count = min(together, first + steps - start)
             which, where = order(start * size, count * size)
             inputs = self.augmented(policy, which, where, seed)
             labels = self.labels[torch.from_numpy(which).to(self.device)]
-            if not self.pictures:
-                yield inputs, labels
-                continue
-            for i in range(count):
-                batch = slice(i * size, (i + 1) * size)
-                yield inputs[batch], labels[batch]
+            yield from zip(self.parts(inputs, size), labels.split(size), strict=True)
+
+    def together(self, size: int) -> int:
+        """How many batches of so many samples are augmented in one call."""
+        if self.pictures:
+            return max(1, CHUNK_BYTES // (self.samples[0].numel() * size))
+        some = self.data.samples[:: -(-len(self.data) // COUNTED_AT_ONCE)]
+        edges = sum(graph.num_edges + graph.num_nodes for graph in some) / len(some)
+        return int(max(1, CHUNK_EDGES[self.device.type] // (edges * size)))
+
+    def parts(self, inputs: Any, size: int) -> Sequence[Any]:
+        """Inputs of so many samples each."""
+        return inputs.split(size) if self.pictures else parts_of(inputs, size)
 
     def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
         """Samples after preprocessing and policy; `where` is what their draws depend on."""
