@@ -68,6 +68,9 @@ def test_info_with_other_groups_and_as_svg(folder, tmp_path):
     out = tmp_path / "samples.svg"
     found = last(invoke("data", "info", folder, "--groups", "column:camera", "--out", out, "--json"))
     assert list(found["groups"]) == ["0", "1", "2", "3", "4"]
+    joined = last(invoke("data", "info", folder, "--groups", "column:camera", "--merge", "nearest", "--json"))
+    assert 1 <= len(joined["groups"]) < 5
+    assert any("+" in name for name in joined["groups"])
     assert out.read_text().startswith("<svg ")
 
 

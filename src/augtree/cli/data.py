@@ -64,6 +64,9 @@ def info(
     groups: Annotated[
         str | None, typer.Option(help="Other groups: column:NAME, size-degree:NxM, size:N or degree:N.")
     ] = None,
+    merge: Annotated[
+        str | None, typer.Option(help="nearest: join groups that are too small with the one most like them.")
+    ] = None,
     data_option: Annotated[
         list[str] | None, typer.Option(OPTION, help="An option of the set, NAME=VALUE (see data list --json).")
     ] = None,
@@ -75,7 +78,7 @@ def info(
     from augtree.report.summary import summary, told
 
     check_out(out)
-    few = {"train": train, "val": val, "labels": labels, "groups": groups, "seed": seed}
+    few = {"train": train, "val": val, "labels": labels, "groups": groups, "merge": merge, "seed": seed}
     found = read(source, root, download=download, own=data_option or (), size=size, split_by=split_by, **few)
     about = summary(found)
     for line in told(about):
