@@ -1,0 +1,108 @@
+"""Contrastive learning on pictures from scratch: SimCLR's chain against a tree from the seven transforms.
+
+    python benchmarks/cifar_semisupervised.py write set.npz --root DIR --train 20000 --labels 20000 --test 5000
+    python benchmarks/picture_contrastive.py search set.npz --seeds 0 1 2 --out runs/contrastive
+    python benchmarks/picture_contrastive.py evaluate set.npz --seeds 0 1 2 --out runs/contrastive
+    python benchmarks/picture_contrastive.py search fundus.zip --size 48 --out runs/fundus-contrastive ...
+    python benchmarks/picture_contrastive.py table runs/contrastive
+
+DATA is a file that `cifar_semisupervised.py write` made, a folder or zip file with index.csv, or a named set. A search
+is judged by the nearest neighbours of validation samples; an encoder by a linear classifier on the training samples'
+features, on test samples, which nothing else reads. Searches and evaluations are runs of augtree: what was stopped goes
+on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import augtree as at
+from augtree.data import Dataset
+from augtree.data.splits import SPLITS
+from augtree.search import Anneal
+from augtree.tasks import Contrastive
+from contrastive_graphs import percent
+from measure import machine, table, write
+
+
+def read(options: argparse.Namespace) -> Dataset:
+    if options.data.endswith(".npz"):
+        held = np.load(options.data)
+        data = at.data.from_arrays(held["x"], held["y"], split=[SPLITS[i] for i in held["split"]], name="cifar10")
+    else:
+        data = at.data.load(options.data, **({"size": options.size} if options.size else {}))
+    print(data, flush=True)
+    return data
+
+
+def task_of(options: argparse.Namespace) -> Contrastive:
+    given = {"model": options.model, "epochs": options.epochs, "batch_size": options.batch, "device": options.device}
+    asked: dict[str, Any] = {**given, "preprocess": None, **json.loads(options.task)}
+    return Contrastive(**asked)
+
+
+def search(options: argparse.Namespace) -> None:
+    data, asked = read(options), json.loads(options.scorer)
+    given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items()}
+    for seed in options.seeds:
+        found = at.search_tree(
+            data, task_of(options), at.spaces.simclr(), depth=options.depth, scorer=Anneal(**given), seed=seed,
+            out=options.out / f"tree-{seed}", check=0.0, budget=options.budget,
+        )  # fmt: skip
+        print(seed, found.tree, found.cost, flush=True)
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    policies: dict[str, Any] = {"none": None, "simclr": "simclr", "randaugment": "randaugment"}
+    policies |= {path.parent.name: path for path in sorted(options.out.glob("tree-*/tree.json"))}
+    found = at.evaluate(
+        read(options), task_of(options), policies, protocol="linear", seeds=options.seeds, seen=[],
+        out=options.out / "evaluation",
+    )  # fmt: skip
+    print(found.to_text())
+
+
+def tables(options: argparse.Namespace) -> None:
+    place = Path(options.data)
+    found = json.loads((place / "evaluation" / "evaluation.json").read_text())
+    spec = json.loads((place / "evaluation" / "spec.json").read_text())
+    rows = {line["row"]: {"mean": line["mean"], "sd": line["over_seeds"]} for line in found["lines"]}
+    print(table(["row", "accuracy"], [[row, percent(figures)] for row, figures in rows.items()]))
+    about = {
+        "data": spec["data"]["name"],
+        "task": spec["task"],
+        "seeds": spec["seeds"],
+        "policies": found["policies"],
+    }
+    content = {"machine": machine(1), **about, "rows": rows, "notes": found["notes"]}
+    print(f"written to {write('picture_contrastive_' + place.name, content)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["search", "evaluate", "table"])
+    parser.add_argument("data")
+    parser.add_argument("--out", type=Path, default=Path("runs/contrastive"))
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--model", default="resnet18")
+    parser.add_argument("--epochs", type=float, default=50)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--task", default="{}", help="further options of the task, as JSON")
+    parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
+    parser.add_argument("--depth", type=int, default=3)
+    parser.add_argument("--budget", type=float, default=12, help="training equivalents")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    {"search": search, "evaluate": evaluate, "table": tables}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
