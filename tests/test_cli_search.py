@@ -15,6 +15,7 @@ from augtree.cli.progress import Progress
 from augtree.cli.search import named, new_folder, scorer_of
 from augtree.errors import AugtreeError
 from augtree.runs.store import Run
+from augtree.tasks.evaluation import PROTOCOLS
 
 QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
 
@@ -231,3 +232,20 @@ def test_new_folders_are_new(tmp_path, monkeypatch):
     first = new_folder("search")
     first.mkdir(parents=True)
     assert new_folder("search") != first
+
+
+def test_a_protocol_s_name_is_a_contrastive_task_with_its_settings():
+    asked = {
+        "task_kind": "graphcl",
+        "steps": 3,
+        "judge": "contrastive",
+        "compile_model": False,
+        "deterministic": False,
+    }
+    found = options.task(**options.task_options(**asked))
+    assert found == PROTOCOLS["graphcl"].task(steps=3, judge="contrastive")
+    assert (found.lr, found.views, found.schedule) == (0.01, "one", "constant")
+    with pytest.raises(AugtreeError, match="--ratio must be left out for --task contrastive, got 7"):
+        options.task(**options.task_options(task_kind="graphcl", ratio=7))
+    with pytest.raises(AugtreeError, match="--task must be one of classification, .*, graphcl, tree-paper"):
+        options.task(**options.task_options(task_kind="linear"))

@@ -50,6 +50,12 @@ def test_sizes_and_degrees_are_cut_at_quantiles_of_the_training_graphs(parts):
     assert by_size == sorted(by_size)
 
 
+def test_groups_do_not_depend_on_who_has_a_label():
+    data = graphs(400)
+    few = group(data.with_labels(20, seed=0), "size-degree:2x2")
+    assert (few.groups == group(data, "size-degree:2x2").groups).all()
+
+
 def test_one_way_alone():
     data = graphs()
     assert group(data, "size:3").group_names == ("size0", "size1", "size2")

@@ -21,6 +21,8 @@ from augtree.tasks.consistency import consistency
 from augtree.tasks.semisupervised import SemiSupervised
 from augtree.tasks.trainer import seed_of, stream
 from augtree.transforms import Brightness, Cutout, Flip, Identity, Invert, MaskNodes, Posterize, Rotate
+from augtree.weighting import Weighting
+from augtree.weighting.step import Hypergradient
 from tasks.small import blobs, by_hand, net, same, wide_net
 
 INVERT = Invert(0.2)
@@ -268,6 +270,25 @@ def test_a_group_without_unlabelled_samples_is_told():
     trainer = task(include_labelled=False).prepare(data)
     with pytest.raises(DataError, match="numbered: every group needs unlabelled samples, got none in b"):
         trainer.train(trainer.fresh(0), FOREST, [0.1], 0, order=lambda s, n: (np.arange(8, 12), np.arange(8, 12)))
+
+
+def test_a_forest_of_such_groups_is_refused_before_anything_is_searched():
+    data = numbered(SPLIT, groups=["a"] * 4 + ["b"] * 8 + ["a"] * 36 + ["a", "a", "b", "b"] * 8)
+    told = []
+    with pytest.raises(
+        DataError, match=r"numbered\[b\]: semi-supervised training needs unlabelled samples, got none"
+    ):
+        at.search_forest(data, task(), watch=lambda what, **_: told.append(what))
+    assert told == []
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_the_weights_of_groups_weigh_labelled_samples_as_a_step_has_them(augment):
+    data = numbered(SPLIT, groups=["a", "b"] * 40)
+    trainer = task(augment_labelled=augment).prepare(data)
+    inputs, which = Hypergradient(trainer, FOREST, Weighting(batch=4), 0)._inner_batch(0)
+    of_a = (255 - which[:4]).tolist() if augment else which[:4].tolist()
+    assert numbers(inputs) == of_a + which[4:].tolist()
 
 
 def test_a_forest_is_fitted():

@@ -10,7 +10,7 @@ from torch import nn
 
 import augtree as at
 from augtree.errors import TaskError
-from augtree.tasks import Classification
+from augtree.tasks import Classification, Contrastive
 from augtree.tasks.trainer import stream
 from augtree.transforms import Invert
 from augtree.weighting import Weighting
@@ -215,6 +215,16 @@ def test_samples_are_drawn_by_weight_and_every_group_goes_on_where_it_was():
     second = mixed(rows, (10, 10), np.array([2, 10]), 100, 1, seed=3)(100, 12)[0]
     assert sorted(np.concatenate([first[first >= 5], second[second >= 5]])) == list(range(5, 25))
     assert first.tolist() != sorted(first)
+
+
+def test_an_encoder_that_is_trained_without_labels_sees_the_unlabelled_samples_of_its_groups():
+    data = two_groups().with_labels(40, seed=0)
+    for samples, split in (("train", ("train", "unlabelled")), ("all", (None,))):
+        ready = Contrastive(model="cnn", steps=2, samples=samples, device="cpu").prepare(data)
+        training = WeightedTraining(ready, forest(data), Weighting(), 0)
+        for rows, group in zip(training.rows, "ab", strict=True):
+            assert sorted(rows) == sorted(np.concatenate([data.indices(part, group) for part in split]))
+        assert training.counts.sum() == len(ready.rows)
 
 
 def test_each_group_s_samples_go_through_its_own_tree():

@@ -79,9 +79,14 @@ def data_set(
     return found
 
 
+NAMES = {"task_kind": "--task", "compile_model": "--compile"}
+"""Options that are not called as their argument is."""
+
+
 def task_options(
     task_kind: Annotated[
-        str | None, option(TASK, "classification (default), contrastive or semisupervised.", "--task")
+        str | None,
+        option(TASK, "classification (default), contrastive, graphcl, tree-paper or semisupervised.", "--task"),
     ] = None,
     model: Annotated[
         str | None, option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, ...; auto (default) chooses by size.")
@@ -174,13 +179,24 @@ def task_options(
 def task(kind: str | None = None, **given: Any) -> Any:
     """The task that is asked for."""
     from augtree.tasks import TASKS
+    from augtree.tasks.evaluation import PROTOCOLS
 
-    kind = one_of("--task", kind or "classification", TASKS)
+    protocols = {name: protocol for name, protocol in PROTOCOLS.items() if protocol.settings}
+    kind = one_of("--task", kind or "classification", [*TASKS, *protocols])
+    if kind in protocols:
+        return protocols[kind].task(**task_fields("contrastive", given))
+    return TASKS[kind](**task_fields(kind, given))
+
+
+def task_fields(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What is given, all of which the task must have."""
+    from augtree.tasks import TASKS
+
     known = {field.name for field in dataclasses.fields(TASKS[kind])}
     for name, value in given.items():
         if name not in known:
             raise ArgumentError(f"--{name.replace('_', '-')}", f"must be left out for --task {kind}", value)
-    return TASKS[kind](**given)
+    return given
 
 
 def preprocessing(name: str) -> Any:
@@ -250,7 +266,7 @@ def of_run(folder: Path, parts: list[dict[str, Any]]) -> tuple[Any, Any]:
     for maker, part in zip(makers, parts, strict=True):
         for name, parameter in inspect.signature(maker).parameters.items():
             if name not in ("data", "threads") and part[name] != parameter.default:
-                option_name = "--task" if name == "task_kind" else f"--{name.replace('_', '-')}"
+                option_name = NAMES.get(name, f"--{name.replace('_', '-')}")
                 raise ArgumentError(option_name, f"must be left out: data and task are those of {folder}", part[name])
     torch.set_num_threads(parts[1]["threads"])
     spec = read_spec(folder)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.data.dataset import Dataset, place_of
+from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError, DataError, nearest, one_of
 
 Ints = NDArray[np.int64]
@@ -104,7 +105,7 @@ def by_size_and_degree(data: Dataset, sizes: int, degrees: int) -> list[str]:
     if data.domain != "graph":
         raise ArgumentError("groups", "by size or degree must be for graphs, and the samples are", data.domain + "s")
     nodes, degree = shapes(data)
-    train = data.split == 0
+    train = np.isin(data.split, (SPLITS.index("train"), UNLABELLED))  # whoever has a label, the groups are the same
     size_part = cut(nodes, nodes[train], sizes)
     degree_part = np.zeros(len(data), np.int64)
     for part in range(sizes):

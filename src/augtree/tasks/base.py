@@ -124,6 +124,9 @@ class Task:
         small = 16 if device_of(self.device).type == "cuda" else 64  # a WideResNet on a CPU takes hours
         return "cnn" if side <= small else "wrn-16-4" if side <= 64 else "resnet18"
 
+    def check(self, data: Dataset) -> None:
+        """Raise for data that this task cannot be done on."""
+
     def prepare(self, data: Dataset) -> Trainer:
         """Everything that trainings and judgements on this data need."""
         raise NotImplementedError

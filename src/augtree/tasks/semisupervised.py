@@ -63,6 +63,14 @@ class SemiSupervised(Classification):
             if not isinstance(getattr(self, name), bool):
                 raise ArgumentError(name, "must be True or False", getattr(self, name))
 
+    def check(self, data: Dataset) -> None:
+        """Raise for data without unlabelled samples."""
+        if not len(data.indices("unlabelled")):
+            raise DataError(
+                f"{data.name}: semi-supervised training needs unlabelled samples, got none: keep the labels of some"
+                " training samples only (labels=1000), or name a split unlabelled"
+            )
+
     def prepare(self, data: Dataset) -> SemiSupervisedTrainer:
         """Everything that trainings and judgements on this data need."""
         return SemiSupervisedTrainer(self, data)
@@ -74,12 +82,8 @@ class SemiSupervisedTrainer(Trainer):
     task: SemiSupervised
 
     def __init__(self, task: SemiSupervised, data: Dataset) -> None:
+        task.check(data)
         self.unlabelled = data.indices("unlabelled")
-        if not len(self.unlabelled):
-            raise DataError(
-                f"{data.name}: semi-supervised training needs unlabelled samples, got none: keep the labels of some"
-                " training samples only (labels=1000), or name a split unlabelled"
-            )
         super().__init__(task, data)
         self.views = 1 + 2 * task.ratio
         kinds = 2 if data.multilabel else max(2, data.num_classes)
@@ -132,6 +136,10 @@ class SemiSupervisedTrainer(Trainer):
             for i in range(count):
                 mine, others = slice(i * size, (i + 1) * size), slice(i * more, (i + 1) * more)
                 yield torch.cat((given[mine], plain[others], strong[others])), labels[mine]
+
+    def inner_inputs(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
+        """Labelled samples as a step has them."""
+        return self.augmented(policy if self.task.augment_labelled else Identity(), which, where, seed)
 
     def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
         self.weights.grads.zero_()

@@ -330,6 +330,10 @@ class Trainer:
         """The training loss of each row of `outputs`; a sample's rows stand together."""
         return self.losses_of(outputs, labels, getattr(self.task, "label_smoothing", 0.0))
 
+    def inner_inputs(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
+        """Training samples as the loss that the weights of groups weigh sees them."""
+        return self.augmented(policy, which, where, seed)
+
     def outer_inputs(self, policy: Policy, which: Rows, seed: int) -> Any:  # noqa: ARG002
         """Validation samples as the weights of groups are judged by them: as they are."""
         return self.batch(which)

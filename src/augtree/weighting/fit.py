@@ -15,7 +15,7 @@ from augtree.policies import Forest
 from augtree.tasks.trainer import Order, Rows, State, Trainer, seed_of, stream
 from augtree.weighting.mirror import allotment, update
 from augtree.weighting.options import Weighting
-from augtree.weighting.step import Hypergradient
+from augtree.weighting.step import Hypergradient, rows_of_groups
 
 Floats = NDArray[np.float64]
 MEMORY = 0.5
@@ -47,8 +47,7 @@ class WeightedTraining:
     seed: int
 
     def __post_init__(self) -> None:
-        data = self.trainer.data
-        self.rows = [data.indices("train", group) for group in data.group_names]
+        self.rows = rows_of_groups(self.trainer)
         self.counts = np.array([len(rows) for rows in self.rows], np.int64)
         self.q: Floats = self.counts / self.counts.sum()
         self.rates = self.trainer.task.rates(self.trainer.total_steps)

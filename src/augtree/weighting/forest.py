@@ -47,7 +47,7 @@ from augtree.weighting.mirror import effective_size
 from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult, measured
 from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
-from augtree.weighting.trees import check_sendable, silent, trees_of_groups
+from augtree.weighting.trees import check_sendable, group_alone, silent, trees_of_groups
 
 
 def search_forest(
@@ -84,6 +84,8 @@ def search_forest(
         check_sendable(task, space, workers)
     check_data(data, space)
     check_groups(data)
+    for group in data.group_names:
+        task.check(group_alone(data, group))
     how: dict[str, Any] = {
         "depth": wanted.depth,
         "scorer": wanted.scorer,

@@ -56,7 +56,7 @@ class Hypergradient:
     def __post_init__(self) -> None:
         data = self.trainer.data
         self.groups = data.group_names
-        self.train_rows = [data.indices("train", group) for group in self.groups]
+        self.train_rows = rows_of_groups(self.trainer)
         self.outer_rows = [data.indices("val", group) for group in self.groups]
         self.size = self.options.batch or max(FEWEST, self.trainer.batch_size // len(self.groups))
         task = self.trainer.task
@@ -150,7 +150,7 @@ class Hypergradient:
         seed = seed_of(self.seed, role)
         parts = [stream(rows, t * self.size, self.size, seed) for rows in self.train_rows]
         which, where = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return self.trainer.augmented(self.forest, which, where, seed), which
+        return self.trainer.inner_inputs(self.forest, which, where, seed), which
 
     def _outer_batch(self, t: int) -> tuple[Any, Rows]:
         """As many validation samples of each group."""
@@ -167,6 +167,12 @@ class Hypergradient:
             outputs = self.trainer.outputs(inputs, len(labels), self.trainer.model).float()
         losses = self.trainer.output_losses(outputs, labels)
         return outputs, losses.view(len(self.groups), -1).mean(1)
+
+
+def rows_of_groups(trainer: Trainer) -> list[Rows]:
+    """What is trained on in each group."""
+    groups = trainer.data.groups[trainer.rows]
+    return [trainer.rows[groups == number] for number in range(len(trainer.data.group_names))]
 
 
 def bends(logits: Tensor, multilabel: bool) -> Any:
