@@ -5,7 +5,7 @@ import torch
 
 from augtree.policies.named import graphcl
 from augtree.transforms import DropNodes, PermuteEdges
-from augtree.transforms.graph_parts import is_plain, parts_of
+from augtree.transforms.graph_parts import is_plain, joined, parts_of
 
 pyg = pytest.importorskip("torch_geometric.data")
 
@@ -52,6 +52,8 @@ def test_every_part_is_the_batch_of_its_graphs(size, fields):
     assert is_plain(found[0])
     for i, part in enumerate(found):
         same(part, pyg.Batch.from_data_list(given[i * size : (i + 1) * size]))
+    same(joined(*found), pyg.Batch.from_data_list(given))
+    same(joined(found[-1], found[0]), pyg.Batch.from_data_list([*given[(len(found) - 1) * size :], *given[:size]]))
 
 
 @pytest.mark.parametrize("policy", [DropNodes(0.5), PermuteEdges(0.5), graphcl()], ids=str)
@@ -77,3 +79,4 @@ def test_fields_that_are_no_tensors_come_along():
         [f"graph {i}" for i in range(6)],
         [f"graph {i}" for i in range(6, 11)],
     ]
+    assert joined(*parts_of(whole, 6)).name == whole.name

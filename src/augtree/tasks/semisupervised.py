@@ -25,6 +25,7 @@ from augtree.tasks.trainer import CHUNK_BYTES, Order, Rows, State, Trainer, seed
 from augtree.tasks.weights import Optimizer, Weights
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
+from augtree.transforms.graph_parts import joined
 
 
 @dataclass(frozen=True)
@@ -201,13 +202,6 @@ def beside(order: Order, ratio: int, data: Dataset, pool: Rows, seed: int) -> Or
         return which, which + (places << 32)
 
     return unlabelled
-
-
-def joined(*batches: Any) -> Any:
-    """Batches of graphs as one."""
-    from torch_geometric.data import Batch
-
-    return Batch.from_data_list([graph for batch in batches for graph in batch.to_data_list()])
 
 
 class WithThreshold:

@@ -1,14 +1,16 @@
-"""Cutting a PyG batch into smaller ones without taking every graph out of it."""
+"""Cutting a PyG batch into smaller ones, and joining some, without taking every graph out of them."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from augtree.errors import need
-from augtree.transforms.graph_batch import node_counts, slices
+from augtree.transforms.graph_batch import device_of, node_counts, slices, spread_out
 
 
 def parts_of(batch: Any, size: int) -> list[Any]:
@@ -54,6 +56,46 @@ def cut(batch: Any, key: str, first: int, last: int) -> tuple[Any, Any, Any]:
     elif added is not None:
         added = added[first:last]
     return value, cuts[first : last + 1] - low, added
+
+
+def joined(*batches: Any) -> Any:
+    """The graphs of all batches, one batch after another, as one; what PyG gives for the same graphs."""
+    if not all(is_plain(batch) and {*batch.keys()} == {*batches[0].keys()} for batch in batches):
+        make = need("torch_geometric.data", "graph").Batch.from_data_list
+        return make([graph for batch in batches for graph in batch.to_data_list()])
+    out = copy.copy(batches[0])
+    out._slice_dict, out._inc_dict = {}, {}
+    for key in batches[0]._slice_dict:
+        out[key], out._slice_dict[key], out._inc_dict[key] = one_behind_another(batches, key)
+    nodes = torch.cat([node_counts(batch) for batch in batches])
+    out._num_graphs = len(nodes)
+    if hasattr(out, "_num_nodes"):
+        out._num_nodes = nodes.tolist()
+        out.num_nodes = int(nodes.sum())
+    device = device_of(out)
+    if "batch" in out:
+        out.batch = spread_out(nodes).to(device)
+    if "ptr" in out:
+        out.ptr = slices(nodes).to(device)
+    return out
+
+
+def one_behind_another(batches: Sequence[Any], key: str) -> tuple[Any, Any, Any]:
+    """A field of all batches, with PyG's notes on it."""
+    values: list[Tensor] = []
+    cuts: list[Tensor] = []
+    notes: list[Any] = []
+    start = added = 0
+    for batch in batches:
+        value, slice_, inc = batch[key], batch._slice_dict[key], batch._inc_dict[key]
+        values.append(value + added if added else value)
+        cuts.append(slice_[:-1] + start)
+        notes.append(inc if inc is None else inc + added)
+        start += int(slice_[-1])
+        added += int(batch.__inc__(key, value))
+    along = batches[0].__cat_dim__(key, values[0])
+    note = None if notes[0] is None else torch.cat(notes)
+    return torch.cat(values, 0 if along is None else along), torch.cat([*cuts, torch.tensor([start])]), note
 
 
 def is_plain(batch: Any) -> bool:
