@@ -17,11 +17,12 @@ from augtree.errors import ArgumentError, DataError, OtherRunError, TaskError
 from augtree.runs import faults
 from augtree.search import Anneal, resume, search_tree
 from augtree.tasks import Classification
-from augtree.tasks.consistency import consistency
+from augtree.tasks.consistency import consistency, taught
 from augtree.tasks.semisupervised import SemiSupervised
 from augtree.tasks.trainer import seed_of, stream
 from augtree.transforms import Brightness, Cutout, Flip, Identity, Invert, MaskNodes, Posterize, Rotate
 from augtree.weighting import Weighting
+from augtree.weighting.hypergradient import Inner
 from augtree.weighting.step import Hypergradient
 from tasks.small import blobs, by_hand, net, same, wide_net
 
@@ -283,12 +284,48 @@ def test_a_forest_of_such_groups_is_refused_before_anything_is_searched():
 
 
 @pytest.mark.parametrize("augment", [False, True])
-def test_the_weights_of_groups_weigh_labelled_samples_as_a_step_has_them(augment):
+def test_the_weights_of_groups_weigh_samples_as_a_step_has_them(augment):
     data = numbered(SPLIT, groups=["a", "b"] * 40)
-    trainer = task(augment_labelled=augment).prepare(data)
-    inputs, which = Hypergradient(trainer, FOREST, Weighting(batch=4), 0)._inner_batch(0)
-    of_a = (255 - which[:4]).tolist() if augment else which[:4].tolist()
-    assert numbers(inputs) == of_a + which[4:].tolist()
+    trainer = task(augment_labelled=augment, ratio=3).prepare(data)
+    look = Hypergradient(trainer, FOREST, Weighting(batch=4), 0)
+    (inputs, which), later = look._inner_batch(0), look._inner_batch(1)[0]
+    given, plain, strong = (numbers(part) for part in inputs.split((8, 24, 24)))
+    assert given == [255 - i if augment else i for i in which[:4]] + which[4:].tolist()
+    assert data.groups[plain].tolist() == [0] * 12 + [1] * 12
+    assert {data.split[i] for i in plain} <= {0, 3}
+    assert strong == [255 - i for i in plain[:12]] + plain[12:]
+    assert plain != numbers(later.split((8, 24, 24))[1])
+
+
+def linear_net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 2))
+
+
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_the_weights_weigh_the_loss_of_the_task(multilabel):
+    """Its value in each group by the step's own function; of a linear model, both products are the Hessian."""
+    data = blobs(split=SPLIT, groups=["a", "a", "b", "b"] * 20)
+    if multilabel:
+        both = torch.stack([data.labels, 1 - data.labels], 1)
+        data = from_arrays(data.samples, both, split=SPLIT, groups=["a", "a", "b", "b"] * 20)
+    asked = {"model": linear_net, "ratio": 3, "weight": 0.7, "confidence": 0.6, "label_smoothing": 0.1}
+    trainer = task(**asked, device="cpu").prepare(data)
+    look = Hypergradient(trainer, FOREST, Weighting(batch=4), 0)
+    trainer.module(trainer.fit(INVERT, 0))
+    inputs, labels = look._labelled(look._inner_batch(0))
+    outputs, losses, curvature = look._inner(inputs, labels)
+    given, plain, strong = trainer.model(trainer.normalised(inputs)).split((8, 24, 24))
+    for group in (0, 1):
+        mine, others = slice(4 * group, 4 * group + 4), slice(12 * group, 12 * group + 12)
+        logits = torch.cat((given[mine], plain[others], strong[others]))
+        assert torch.allclose(losses[group], trainer.loss(logits, labels[mine], torch.tensor(1.0)))
+    w = torch.tensor([0.3, 0.7])
+    curve, inner = look._gauss_newton(outputs, w, curvature), Inner(losses, w, look.parameters, look.decay)
+    assert 0 < float(taught(plain, 0.6, multilabel).float().mean()) < 1
+    for seed in range(3):
+        v = torch.randn(len(inner.gradient), generator=torch.Generator().manual_seed(seed))
+        assert torch.allclose(curve(v), inner.hessian(v), rtol=1e-4, atol=1e-5)
+        assert torch.allclose(curve.slopes(losses, v), inner.slopes(v), rtol=1e-4, atol=1e-4)
 
 
 def test_a_forest_is_fitted():

@@ -30,11 +30,18 @@ def consistency(plain: Tensor, strong: Tensor, *, sharpen: float, confidence: fl
     The divergence KL(sharpened plain || strong) of each sample, 0 where the plain view is not confident, and the mean
     over all samples: those that are left out count. Multi-label, the same for each label by itself.
     """
-    plain = plain.detach()
-    mask = certainty(plain, multilabel) > confidence
-    target, guess = log_chances(plain / sharpen, multilabel), log_chances(strong, multilabel)
-    divergence = (target.exp() * (target - guess)).sum(-1)
-    return (divergence * mask).mean()
+    return (divergence(plain, strong, sharpen, multilabel) * taught(plain, confidence, multilabel)).mean()
+
+
+def divergence(plain: Tensor, strong: Tensor, sharpen: float, multilabel: bool) -> Tensor:
+    """KL(sharpened plain || strong) of each sample [N]; multi-label, of each label [N, K]."""
+    target, guess = log_chances(plain.detach() / sharpen, multilabel), log_chances(strong, multilabel)
+    return (target.exp() * (target - guess)).sum(-1)
+
+
+def taught(plain: Tensor, confidence: float, multilabel: bool) -> Tensor:
+    """Whether the plain view is sure enough to teach: for each sample [N]; multi-label, for each label [N, K]."""
+    return certainty(plain.detach(), multilabel) > confidence
 
 
 def certainty(logits: Tensor, multilabel: bool) -> Tensor:

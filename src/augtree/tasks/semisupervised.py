@@ -20,12 +20,15 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, number, one_of, whole_number
 from augtree.keys import Key
 from augtree.tasks.classification import Classification
-from augtree.tasks.consistency import SCHEDULES, annealed, consistency, signal_threshold
+from augtree.tasks.consistency import SCHEDULES, annealed, consistency, divergence, signal_threshold, taught
 from augtree.tasks.trainer import CHUNK_BYTES, Order, Rows, State, Trainer, seed_of, some, stream
 from augtree.tasks.weights import Optimizer, Weights
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_parts import joined
+
+Drawn = tuple[Rows, Rows]
+"""Which samples, and what their draws depend on."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,17 @@ class SemiSupervisedTrainer(Trainer):
         each brings unlabelled ones of its group, so that groups have the same weight among both.
         """
         rows = self.rows if rows is None else some(rows)
-        pool = np.union1d(self.unlabelled, rows) if self.task.include_labelled else self.unlabelled
+        pool = self.pool(rows)
         drawn = seed_of(seed, "unlabelled")
         if order is None:
             orders = Orders(partial(stream, rows, seed=seed), partial(stream, pool, seed=drawn))
         else:
             orders = Orders(order, beside(order, self.task.ratio, self.data, pool, drawn))
         return super().train(state, policy, rates, seed, rows, tick, orders)
+
+    def pool(self, rows: Rows) -> Rows:
+        """The samples that consistency is asked of."""
+        return np.union1d(self.unlabelled, rows) if self.task.include_labelled else self.unlabelled
 
     def _batches(
         self, policy: Policy, order: Order, size: int, first: int, steps: int, seed: int
@@ -127,10 +134,9 @@ class SemiSupervisedTrainer(Trainer):
             count = min(together, first + steps - start)
             which, where = orders(start * size, count * size)
             labels = self.labels[torch.from_numpy(which).to(self.device)]
-            given = self.augmented(policy if self.task.augment_labelled else Identity(), which, where, seed)
-            which, where = orders.unlabelled(start * more, count * more)
-            plain = self.augmented(Identity(), which, where, seed_of(seed, "plain"))
-            strong = self.augmented(policy, which, where, seed_of(seed, "strong"))
+            given, plain, strong = self.three(
+                policy, (which, where), orders.unlabelled(start * more, count * more), seed
+            )
             if not self.pictures:
                 yield joined(given, plain, strong), labels
                 continue
@@ -138,9 +144,38 @@ class SemiSupervisedTrainer(Trainer):
                 mine, others = slice(i * size, (i + 1) * size), slice(i * more, (i + 1) * more)
                 yield torch.cat((given[mine], plain[others], strong[others])), labels[mine]
 
+    def three(self, policy: Policy, labelled: Drawn, unlabelled: Drawn, seed: int) -> tuple[Any, Any, Any]:
+        """Labelled samples, and the plain and the strong view of unlabelled ones."""
+        return (
+            self.augmented(policy if self.task.augment_labelled else Identity(), *labelled, seed),
+            self.augmented(Identity(), *unlabelled, seed_of(seed, "plain")),
+            self.augmented(policy, *unlabelled, seed_of(seed, "strong")),
+        )
+
     def inner_inputs(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
-        """Labelled samples as a step has them."""
-        return self.augmented(policy if self.task.augment_labelled else Identity(), which, where, seed)
+        """Labelled samples as a step has them, and both views of unlabelled ones of their groups."""
+        drawn = seed_of(seed, "unlabelled", int(where[0]))
+        others = beside(lambda *_: (which, where), self.task.ratio, self.data, self.pool(self.rows), drawn)
+        found = self.three(policy, (which, where), others(0, len(which) * self.task.ratio), seed)
+        return torch.cat(found) if self.pictures else joined(*found)
+
+    def inner_outputs(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of each sample: its own, then the strong views beside it. Signal annealing plays no part here."""
+        task, count, multilabel = self.task, len(labels), self.data.multilabel
+        with self.precision():
+            logits = self.model(self.normalised(inputs)).float()
+        self.check_logits(logits, count * self.views)
+        given, plain, strong = logits.split((count, count * task.ratio, count * task.ratio))
+        outputs = torch.cat((given[:, None], strong.view(count, task.ratio, -1)), 1).flatten(0, 1)
+        rows = outputs.view(count, 1 + task.ratio, -1)
+        known = self.losses_of(rows[:, 0], labels, task.label_smoothing)[:, None]
+        told = divergence(plain, rows[:, 1:].flatten(0, 1), task.sharpen, multilabel)
+        mask = taught(plain, task.confidence, multilabel).to(told.dtype)
+        each = (1 + task.ratio) * task.weight / task.ratio  # of a strong view, since the loss is the mean of all rows
+        told = (told * mask).view(count, task.ratio, -1).mean(2) * each
+        bent = (mask * each).view(count, task.ratio, -1).expand(-1, -1, logits.shape[1])
+        curvature = torch.cat((torch.full_like(rows[:, :1], 1 + task.ratio), bent), 1).flatten(0, 1)
+        return outputs, torch.cat((known * (1 + task.ratio), told), 1).flatten(), curvature
 
     def _eager_step(self, inputs: Any, labels: Tensor, scalars: Tensor) -> None:
         self.weights.grads.zero_()

@@ -334,6 +334,15 @@ class Trainer:
         """Training samples as the loss that the weights of groups weigh sees them."""
         return self.augmented(policy, which, where, seed)
 
+    def inner_outputs(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What that loss is computed from, its share of each row, and what a row's curvature counts.
+
+        Each sample has as many rows, which stand together; the loss is the mean of all.
+        """
+        with self.precision():
+            outputs = self.outputs(inputs, len(labels), self.model).float()
+        return outputs, self.output_losses(outputs, labels), torch.ones_like(outputs[:, :1])
+
     def outer_inputs(self, policy: Policy, which: Rows, seed: int) -> Any:  # noqa: ARG002
         """Validation samples as the weights of groups are judged by them: as they are."""
         return self.batch(which)

@@ -86,10 +86,10 @@ class Hypergradient:
             d, outer, tried = self._direction(product, t, *inputs)
         solved = tried.solved() if isinstance(tried, Attempt) else tried
         samples = len(self.groups) * self.size
-        times = 1 + (options.outer == "val") + (options.solver == "series") * solved.iterations
-        trainer.passes.forward += samples * times
+        inner = 1 + (options.solver == "series") * solved.iterations
+        trainer.passes.forward += samples * (inner * trainer.views + (options.outer == "val"))
         cosine = (options.d == "cosine") * len(self.groups)
-        trainer.passes.backward += samples * 2 * (solved.iterations + 1 + cosine)
+        trainer.passes.backward += samples * 2 * trainer.views * (solved.iterations + 1 + cosine)
         return Look(d.double().cpu().numpy(), outer.double().cpu().numpy(), solved, product)
 
     def _direction(
@@ -97,7 +97,7 @@ class Hypergradient:
     ) -> tuple[Tensor, Tensor, Attempt | Solved]:
         """d, the outer loss of each group, and how the solve went."""
         parameters, options = self.parameters, self.options
-        outputs, losses = self._outputs_and_losses(*batches[:2])
+        outputs, losses, curvature = self._inner(*batches[:2])
         outer = losses if options.outer == "train" else self._outputs_and_losses(*batches[2:])[1]
         v = pulled(outer_weights @ outer, parameters)
         if product == "hessian":
@@ -105,7 +105,7 @@ class Hypergradient:
             tried = self._solved(inner.hessian, v, w, product, t, look)
             d = -inner.slopes(tried.x)
         else:
-            curve = self._gauss_newton(outputs, w)
+            curve = self._gauss_newton(outputs, w, curvature)
             tried = self._solved(curve, v, w, product, t, look)
             d = -curve.slopes(losses, tried.x)
         if options.d == "cosine":
@@ -131,17 +131,17 @@ class Hypergradient:
 
         def one(j: int, x: Tensor) -> Tensor:
             batch = self._inner_batch(t * self.options.iterations + j, "series")
-            outputs, losses = self._outputs_and_losses(*self._labelled(batch))
+            outputs, losses, curvature = self._inner(*self._labelled(batch))
             if product == "gauss-newton":
-                return self._gauss_newton(outputs, w)(x)
+                return self._gauss_newton(outputs, w, curvature)(x)
             return Inner(losses, w, self.parameters, self.decay).hessian(x)
 
         options = self.options
         return series(one, v, damping=options.damping, terms=options.iterations, scale=options.scale)
 
-    def _gauss_newton(self, logits: Tensor, w: Tensor) -> GaussNewton:
+    def _gauss_newton(self, logits: Tensor, w: Tensor, curvature: Tensor) -> GaussNewton:
         rows = len(logits) // len(self.groups)
-        share = (w / rows).repeat_interleave(rows)[:, None]
+        share = (w / rows).repeat_interleave(rows)[:, None] * curvature
         bend = bends(logits.detach(), self.trainer.independent_outputs)
         return GaussNewton(logits, lambda pushed: share * bend(pushed), self.parameters, self.decay)
 
@@ -160,6 +160,11 @@ class Hypergradient:
     def _labelled(self, batch: tuple[Any, Rows]) -> tuple[Any, Tensor]:
         inputs, which = batch
         return inputs, self.trainer.labels[torch.from_numpy(which).to(self.trainer.device)]
+
+    def _inner(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the task's own loss is computed from, that loss in each group, and what a row's curvature counts."""
+        outputs, losses, curvature = self.trainer.inner_outputs(inputs, labels)
+        return outputs, losses.view(len(self.groups), -1).mean(1), curvature
 
     def _outputs_and_losses(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
         """What the model says, and the loss of each group."""
