@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 import augtree as at
 from augtree.cli import app
-from augtree.cli.evaluate import rows_of
+from augtree.cli.evaluate import seen_of
 from augtree.errors import ArgumentError
+from augtree.tasks.evaluation import find_protocol
 
 QUICK = ["--task", "contrastive", "--model", "cnn", "--steps", 2, "--batch-size", 16, "--dim", 8, "--device", "cpu"]
 
@@ -48,7 +49,7 @@ def test_search_compare_and_evaluate(folder, tmp_path):
                   "--out", tmp_path / "e", "--json")  # fmt: skip
     found = last(done)
     assert [line["row"] for line in found["lines"]] == ["random encoder", "simclr", "run"]
-    assert found["seen"] == 64  # the run's training and validation samples
+    assert found["seen"] == 0  # the run has seen no test sample
     assert "simclr: Chain(RandomCrop, ColorDistortion, GaussianBlur p=0.5)" in done.stdout
     whole = (tmp_path / "e" / "evaluation.csv").read_bytes()
     (tmp_path / "e" / "evaluation.csv").unlink()
@@ -62,6 +63,53 @@ def test_a_forest(folder, tmp_path):
     quick = ["--scorer", "density", "--set", "train=0.5", "--depth", 1, "--space", "simclr", "--check", 0]
     last(invoke("forest", folder, *QUICK, *quick, "--alpha", 1, "--out", tmp_path / "f", "--json"))
     assert set(at.load(tmp_path / "f" / "forest.json").groups) == {"x", "y"}
+
+
+def a_run(place, data, **more):
+    """The folder of a search with labels, as far as others read it."""
+    place.mkdir()
+    task = at.tasks.Contrastive(model="cnn", steps=2, batch_size=16, dim=8, device="cpu", **more)
+    about = {"name": data.name, "source": dict(data.source), "fingerprint": data.fingerprint}
+    spec = {"version": 1, "kind": "search", "data": about, "task": task.spec()}
+    (place / "spec.json").write_text(json.dumps(spec))
+    at.save(at.Tree().with_node(1, at.transforms.Cutout(0.4), p=0.5), place / "tree.json")
+    return place
+
+
+def test_a_run_with_few_labels_is_evaluated_on_those_it_has_not_seen(folder, tmp_path):
+    data = at.data.load(folder, labels=16)
+    run, count = a_run(tmp_path / "run", data), 16 + data.counts["val"]
+    done = invoke("evaluate", run, "--protocol", "tree-paper", "--seeds", 1, "--out", tmp_path / "e", "--json")
+    found = last(done)
+    assert found["seen"] == count
+    assert {row["fitted"] + row["tested"] for row in found["rows"]} == {80 - count}
+    told = f"{80 - count} of 80 samples are in folds, {count} whose labels a search has seen are in none"
+    assert told in found["notes"][-1]
+    found = last(invoke("evaluate", run, "--seeds", 1, "--out", tmp_path / "linear", "--json"))
+    assert (found["protocol"], found["rows"][0]["fitted"]) == ("linear", 16)  # without folds, its labels are all
+
+
+def test_what_is_said_to_be_seen_is_beside_what_the_runs_saw(folder, tmp_path):
+    data, protocol = at.data.load(folder), find_protocol("tree-paper")
+    few, fewer = (at.data.load(folder, labels=count) for count in (8, 4))
+    ways = {"a": a_run(tmp_path / "a", few), "simclr": "simclr"}
+    other = a_run(tmp_path / "b", fewer)
+    mine, others, all_ = ({*each.indices("train"), *each.indices("val")} for each in (few, fewer, data))
+    assert mine - others
+    assert {*seen_of(str(other), ways, data, protocol)[0]} == mine | others
+    assert {*seen_of("train+val", ways, data, protocol)[0]} == all_
+    assert seen_of("auto", ways, data, protocol) == (None, [])
+    rows, notes = seen_of("none", ways, data, protocol)
+    assert (rows, len(notes)) == ([], 1)
+    assert notes[0].startswith(f"{tmp_path / 'a'} were made with labels")
+    done = invoke("evaluate", folder, tmp_path / "a", *QUICK, "--protocol", "tree-paper", "--seen", "none",
+                  "--seeds", 1, "--out", tmp_path / "e", "--json")  # fmt: skip
+    found = last(done)
+    assert found["notes"][0] == notes[0]
+    content = (tmp_path / "e" / "evaluation.json").read_bytes()
+    (tmp_path / "e" / "evaluation.json").unlink()
+    last(invoke("resume", tmp_path / "e", "--workers", 2, "--json"))
+    assert (tmp_path / "e" / "evaluation.json").read_bytes() == content
 
 
 def test_a_protocol_s_own_settings_stay_unless_others_are_asked_for(tmp_path, monkeypatch):
@@ -87,6 +135,8 @@ def ring(n):
     ("arguments", "message"),
     [
         (["evaluate", "digits", "--protocol", "mine"], "protocol must be one of graphcl"),
+        (["evaluate", "digits", "--protocol", "graphcl"], "protocol must be one of linear, svm for images"),
+        (["evaluate", "digits", "--protocol", "graphcl", "--samples", "train"], "--samples must be all with the fol"),
         (["evaluate", "digits", "--seen", "some"], "--seen must be auto, none, train\\+val or the folder"),
         (["evaluate", "digits", "--task", "classification"], "--task must be contrastive"),
         (["evaluate", "digits", "--label-smoothing", "0.1"], "--label-smoothing must be left out for --task contra"),
@@ -100,10 +150,3 @@ def test_bad_arguments_get_one_clear_line(arguments, message, tmp_path, monkeypa
     with pytest.raises(ArgumentError, match=message):
         invoke(*arguments)
     assert not list(tmp_path.iterdir())
-
-
-def test_whose_labels_were_seen(folder):
-    data = at.data.load(folder)
-    assert rows_of("auto", data) is None
-    assert rows_of("none", data) == []
-    assert len(rows_of("train+val", data)) == 64

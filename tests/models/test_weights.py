@@ -4,6 +4,7 @@ from safetensors.torch import save_file
 
 from augtree.errors import ArgumentError
 from augtree.models import Inputs, build
+from augtree.tasks.contrastive import Projection
 
 TINY = Inputs("image", 1, 8, 3)
 
@@ -63,6 +64,22 @@ def test_a_file_without_a_classifier_leaves_it_random(cnn, tmp_path):
     model = build("cnn", TINY, width=2, weights=path)
     assert model.weights_note == "a.safetensors: all but fc, left at random"
     assert different(model, cnn) == {"fc.weight", "fc.bias"}
+
+
+def test_the_projection_of_a_contrastive_training_is_left_out(cnn, tmp_path):
+    fc, cnn.fc = cnn.fc, Projection(cnn.fc.in_features, 8)
+    path = saved(tmp_path / "a.safetensors", cnn.state_dict())
+    model = build("cnn", TINY, width=2, weights=path)
+    assert model.weights_note == "a.safetensors: all but fc, left at random"
+    cnn.fc = fc
+    assert different(model, cnn) == {"fc.weight", "fc.bias"}
+
+
+def test_only_below_fc_may_there_be_more(cnn, tmp_path):
+    more = {"fc2.weight": torch.zeros(1), "conv1.more": torch.zeros(1), "fc.more": torch.zeros(1)}
+    path = saved(tmp_path / "a.safetensors", cnn.state_dict() | more)
+    with pytest.raises(ArgumentError, match=r"tensors: 2 unknown \(conv1.more, fc2.weight\), got"):
+        build("cnn", TINY, width=2, weights=path)
 
 
 def test_old_files_have_no_counters(cnn, tmp_path):

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
-from toys import INVERT, bars
+from toys import INVERT, bars, bench_on
+from typer.testing import CliRunner
 
 import augtree as at
+from augtree import Tree
+from augtree.cli import app
+from augtree.errors import ArgumentError
 from augtree.search import Anneal, Density, search_tree
 from augtree.tasks import Contrastive
 from augtree.transforms import Cutout, Posterize, Rotate
@@ -56,10 +60,48 @@ def test_a_label_free_search_looks_at_no_label():
 
 
 def test_the_contrastive_loss_finds_nothing_better_than_identity():
+    """Not even Invert, which is harmless to two views that both meet it, and not to pairs of which one does."""
     task = Contrastive(**{**vars(TASK), "judge": "contrastive", "temperature": 0.1})
-    found = search(scorer=Density(), task=task, space=[Rotate(0.8), Cutout(0.4), Cutout(0.8)])
+    found = search(scorer=Density(rule="sampled"), task=task, space=[Rotate(0.8), Cutout(0.4), Cutout(0.8), INVERT])
     assert len(found.tree) == 0
     assert all(row["gain"] < 0 for row in found.history if row["candidate"] != "yardstick")
+
+
+@pytest.mark.parametrize("judge", ["alignment-uniformity", "contrastive"])
+def test_density_must_draw_pairs_of_views_for_a_judge_that_compares_them(judge, monkeypatch):
+    task = Contrastive(**{**vars(TASK), "judge": judge, "steps": 4})
+    for views in ("both", "one"):
+        found = search(scorer=Density(rule="sampled"), task=Contrastive(**{**vars(task), "views": views}))
+        assert not [row for row in found.history if row.get("failed")]
+    search(scorer=Density(), task=Contrastive(**{**vars(task), "views": "one"}))
+    monkeypatch.setattr(
+        "augtree.tasks.trainer.Trainer.train", lambda *_, **__: pytest.fail("nothing must be trained")
+    )
+    for rule in ("exact", "entropy"):
+        with pytest.raises(ArgumentError, match=f"rule must be sampled .*views=one, or judge=knn.*, got '{rule}'$"):
+            search(scorer=Density(rule=rule), task=task)
+
+
+def test_a_rule_that_the_judge_does_not_allow_gets_one_clear_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = "search digits --task contrastive --judge contrastive --scorer density --model cnn --steps 2 --device cpu"
+    with pytest.raises(ArgumentError) as caught:
+        CliRunner().invoke(app, asked.split(), catch_exceptions=False)
+    assert str(caught.value).startswith("rule must be sampled with a judge without labels and both views drawn")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_confirmed_is_drawn_as_well():
+    """Every score is that of the tree as it is or with the candidate, and not of a single way through it."""
+    bench = bench_on(DATA, [INVERT], (0.5,), task=Contrastive(**{**vars(TASK), "judge": "contrastive", "steps": 4}))
+    judged, losses = [], bench.trainer.losses
+    bench.trainer.losses = lambda state, rows, policy, seed: (
+        judged.append((len(rows), policy)) or losses(state, rows, policy, seed)
+    )
+    tree = Tree().with_node(1, Cutout(0.2), 0.7)
+    Density(rule="sampled").at(bench).build_one_node(2, tree, None)
+    both = [tree, tree.with_node(2, INVERT, 0.5)]
+    assert judged == [(64, one) for one in both * 2]
 
 
 def test_density_by_neighbours():

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,13 +7,15 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+import augtree as at
 from augtree import Forest, Tree
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, TaskError
 from augtree.policies.named import find
-from augtree.tasks import Contrastive
+from augtree.tasks import Classification, Contrastive
 from augtree.tasks import trainer as trainer_module
-from augtree.tasks.contrastive import alignment, blocks, neighbour_votes, nt_xent, uniformity
+from augtree.tasks.contrastive import alignment, blocks, neighbour_votes, nt_xent, uniformity, whole_batches
+from augtree.tasks.metrics import METRICS
 from augtree.tasks.probe import Probe
 from augtree.transforms import Cutout, DropNodes, Flip, Identity, Rotate
 from tasks.small import blobs, net, rows, same
@@ -147,6 +150,50 @@ def test_a_training_is_the_same_again_and_in_two_parts(ready):
     assert not same(whole, ready.train(ready.fresh(1), TREE, RATES, 8))
 
 
+def batches(ready, rates, state=None):
+    """The rows of each batch of a training, what their draws depend on, and where it ends."""
+    which, where, augmented = [], [], ready.augmented
+
+    def seen(policy, rows, places, seed):
+        which.append(rows)
+        where.append(places)
+        return augmented(policy, rows, places, seed)
+
+    ready.augmented = seen
+    state = ready.train(ready.fresh(1) if state is None else state, TREE, rates, 7)
+    ready.augmented = augmented
+    return np.concatenate(which).reshape(len(rates), -1), np.concatenate(where), state
+
+
+def test_no_batch_holds_a_sample_twice():
+    ready = task(batch_size=20).prepare(DATA)  # of 48: an epoch is two batches, and eight are left out
+    which, where, state = batches(ready, [0.01] * 12)
+    assert which.shape == (12, 20)
+    assert state.step == 12
+    assert all(len(set(epoch)) == 40 for epoch in which.reshape(6, 40).tolist())
+    left_out = [frozenset(ready.rows) - set(epoch) for epoch in which.reshape(6, 40).tolist()]
+    assert len(set(left_out)) == 6
+    assert set(which.flat) == set(ready.rows)
+    assert len(set(where.tolist())) == 240  # each epoch has draws of its own
+
+
+def test_a_training_goes_on_in_the_middle_of_an_epoch():
+    ready = task(batch_size=20).prepare(DATA)
+    which, _, whole = batches(ready, [0.01] * 7)
+    for middle in (1, 2, 3, 5):
+        first, _, half = batches(ready, [0.01] * middle)
+        rest, _, end = batches(ready, [0.01] * (7 - middle), half)
+        assert np.array_equal(np.concatenate([first, rest]), which)
+        assert same(end, whole)
+
+
+def test_where_batches_fill_an_epoch_nobody_is_left_out():
+    rows = np.arange(3, 51)
+    for start, count in ((0, 16), (16, 160), (80, 48)):
+        found, wanted = whole_batches(rows, 16, start, count, 5), trainer_module.stream(rows, start, count, 5)
+        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
 def test_labels_play_no_part_in_training():
     other = blobs(y=np.random.default_rng(3).integers(0, 2, 80))
     one, two = (task().prepare(data).fit(TREE, 3) for data in (DATA, other))
@@ -161,6 +208,67 @@ def test_what_is_trained_on():
 
 
 # ---- judging
+
+
+def flipped(data, rows):
+    """The data with other labels for some samples."""
+    labels = data.labels.clone()
+    labels[rows] = 1 - labels[rows]
+    return replace(data, labels=labels)
+
+
+@pytest.mark.parametrize("samples", ["train", "all"])
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_only_the_labels_of_training_samples_and_of_those_that_are_judged_are_read(samples, split):
+    data = DATA.with_labels(8)
+    judged = data.indices(split)
+    others = np.setdiff1d(np.arange(80), np.concatenate([data.indices("train"), judged]))
+    assert {len(data.indices("unlabelled")), len(others)} == {40, 56}
+    one, two = (task(samples=samples, neighbours=5).prepare(d) for d in (data, flipped(data, others)))
+    state = one.fit(TREE, 3)
+    assert same(state, two.fit(TREE, 3))
+    assert np.array_equal(one.losses(state, judged), two.losses(state, judged))
+    assert np.array_equal(one.losses(state, judged, TREE, 1), two.losses(state, judged, TREE, 1))
+    assert np.array_equal(one.calibrated_losses(state, judged), two.calibrated_losses(state, judged))
+    assert one.measures(state, judged) == two.measures(state, judged)
+
+
+@pytest.mark.parametrize("samples", ["train", "all"])
+def test_what_is_said_of_samples_rests_on_the_labels_of_training_samples_alone(samples):
+    data = DATA.with_labels(8)
+    judged = data.indices("val")
+    rest = np.setdiff1d(np.arange(80), data.indices("train"))
+    one, two, three = (
+        task(samples=samples, neighbours=5).prepare(d)
+        for d in (data, flipped(data, rest), flipped(data, data.indices("train")[:4]))
+    )
+    state = one.fit(TREE, 3)
+    features = one.features(state, judged).double().numpy()
+    assert torch.equal(one.logits(state, judged), two.logits(state, judged))
+    assert np.array_equal(one.probe(state).logits(features), two.probe(state).logits(features))
+    assert not torch.equal(one.logits(state, judged), three.logits(state, judged))
+    assert not np.array_equal(one.probe(state).logits(features), three.probe(state).logits(features))
+
+
+def test_measures_take_each_judged_sample_through_the_model_once():
+    ready = task(steps=30).prepare(blobs(test=24, y=np.random.default_rng(0).integers(0, 2, 88)))
+    state, judged = ready.fit(TREE, 0), rows(ready, "test")
+    labels, spent = ready.data.labels.numpy()[judged], []
+    for _ in range(2):
+        before = ready.passes.forward
+        found = ready.measures(state, judged)
+        spent.append(ready.passes.forward - before)
+    assert spent == [48 + 48 + 24, 48 + 24]  # the probe's training samples, the memory, the judged
+    near = METRICS["accuracy"].compute(ready.logits(state, judged).double().numpy(), labels)
+    features = ready.features(state, judged).double().numpy()
+    assert found == {**ready.probe(state).measures(features, labels, "accuracy"), "knn": near}
+
+
+def test_a_training_that_diverged_has_no_measures(ready):
+    state = ready.fresh(1)
+    state.tensors["weights"].fill_(math.nan)
+    with pytest.raises(TaskError, match="must give finite numbers, but the training diverged with lr=0.05"):
+        ready.measures(state, rows(ready))
 
 
 def test_votes_are_those_of_a_loop():
@@ -285,6 +393,23 @@ def test_a_forest_augments_each_group_with_its_own_tree():
     views = task().prepare(data).augmented(forest, np.arange(20), np.arange(20), 0)
     assert torch.equal(views[::2, 0], data.samples[0:20:2])
     assert (views[1::2] != data.samples[1:20:2][:, None]).flatten(2).any(2).all()
+
+
+def test_a_trained_encoder_is_a_start_for_other_tasks(tmp_path):
+    trained = at.train(DATA, task(), "simclr", out=tmp_path / "t")
+    options = {"width": 4, "weights": str(tmp_path / "t" / "model.safetensors")}
+    wanted = trained.model.state_dict()
+    for other in (Classification(model="cnn", steps=1, device="cpu", options=options), task(options=options)):
+        ready = other.prepare(DATA)
+        found = ready.module(ready.fresh(5)).state_dict()
+        assert all(torch.equal(found[key], value) for key, value in wanted.items() if not key.startswith("fc."))
+
+
+def test_pictures_of_any_number_of_channels():
+    for channels in (1, 2, 3, 4):
+        ready = task(judge="alignment-uniformity", steps=1).prepare(blobs(channels=channels))
+        state = ready.fit(ready.reference, 0)
+        assert np.isfinite(ready.losses(state, rows(ready))).all()
 
 
 def test_a_model_without_features_is_refused():

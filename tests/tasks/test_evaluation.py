@@ -62,6 +62,7 @@ def test_without_folds_the_data_s_own_split():
         (graphs(80), np.arange(70), "graphcl", "10 folds need .* got 5 in the smallest of 2"),
         (graphs(80), np.arange(80), "graphcl", "got 0 in the smallest of 0"),
         (blobs(test=0), NONE, "linear", "needs test samples that were not seen"),
+        (blobs(y=np.r_[0, np.ones(79, int)]), NONE, "svm", "each class has at least 2 training samples"),
         (blobs(y=np.eye(2, dtype=np.uint8)[np.arange(80) % 2]), NONE, "linear", "one label a sample"),
     ],
 )
@@ -125,8 +126,23 @@ def test_protocols_by_name():
         find_protocol("graphclr")
 
 
+def test_whatever_changes_the_training_is_a_departure():
+    paper = PROTOCOLS["tree-paper"]
+    assert GRAPHCL.departures(GRAPHCL.task(steps=1)) == ["steps=1"]
+    assert paper.departures(paper.task(views="one", preprocess=None)) == ["preprocess=None", "views=one"]
+    assert paper.departures(paper.task(options={"hidden": 64})) == ["options={'layers': 3, 'hidden': 64}"]
+    free = {"device": "cpu", "deterministic": True, "judge": "contrastive", "neighbours": 3, "metric": "loss"}
+    assert paper.departures(paper.task(**free, samples="all", options={"weights": "a.safetensors"})) == []
+    assert PROTOCOLS["linear"].departures(paper.task()) == []
+
+
+def test_options_of_the_model_are_added_to_the_protocol_s():
+    assert PROTOCOLS["tree-paper"].task(options={"weights": "w"}).options == {
+        "layers": 3, "hidden": 128, "weights": "w"}  # fmt: skip
+    assert PROTOCOLS["tree-paper"].task(model="cnn", options={"width": 4}).options == {"width": 4}
+    assert PROTOCOLS["linear"].task().options == {}
+
+
 def test_bad_features_are_refused():
     with pytest.raises(ArgumentError, match="must be finite"):
         fitted(GRAPHCL, np.array([[np.nan], [1.0]]), np.array([0, 1]))
-    with pytest.raises(DataError, match="at least 2 training samples"):
-        fitted(GRAPHCL, np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))

@@ -46,6 +46,20 @@ def test_a_group_s_loss_is_the_mean_over_its_samples_of_nt_xent():
     assert [DATA.group_names[g] for g in DATA.groups[which]] == ["a"] * 8 + ["b"] * 8
 
 
+def test_the_outer_loss_is_on_views_that_the_trees_make_of_validation_samples():
+    trainer, look, state = looked_at()
+    inputs, which = look._outer_batch(1)
+    assert set(which) <= set(DATA.indices("val"))
+    changed = (inputs != DATA.samples[which][:, None]).flatten(2).any(2)
+    assert changed.any(0).all()  # both views are drawn
+    assert (changed[:, 0] != changed[:, 1]).any()  # each by itself
+    even = np.array([0.5, 0.5])
+    found = look.at(state, even, even, 1, "gauss-newton").outer
+    trainer.module(state).train()
+    z = trainer.model(trainer.normalised(inputs.flatten(0, 1)))
+    assert found == pytest.approx(nt_xent(z[::2], z[1::2], 0.5).view(2, 8).mean(1).tolist(), abs=1e-5)
+
+
 def test_a_forest_is_fitted_and_measured():
     found = [at.fit_forest(DATA, task(steps=20), TREES, alpha=4, eta=0.5) for _ in range(2)]
     weights = [{name: member.weight for name, member in one.forest.groups.items()} for one in found]

@@ -18,13 +18,14 @@ SEEN = "auto"
 Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new one in runs/).")]
 
 
-def check_evaluate(policies: list[str] | None, protocol: str, seen: str, out: Path | None) -> None:
+def check_evaluate(policies: list[str] | None, protocol: str | None, seen: str, out: Path | None) -> None:
     """Raise for options that no evaluation can have."""
     from augtree.policies.named import find
     from augtree.runs.store import check_place
     from augtree.tasks.evaluation import find_protocol
 
-    find_protocol(protocol)
+    if protocol is not None:
+        find_protocol(protocol)
     for policy in named(policies or []).values():
         find(policy)
     if seen not in (SEEN, "none", "train+val") and not (Path(seen) / "spec.json").is_file():
@@ -54,15 +55,19 @@ def evaluate(
         ),
     ] = None,
     protocol: Annotated[
-        str,
-        typer.Option(help="graphcl or tree-paper for graphs (ten-fold); linear or svm (the data's own test set)."),
-    ] = "graphcl",
+        str | None,
+        typer.Option(
+            help="graphcl (default for graphs) or tree-paper (ten-fold); linear (default for pictures) or svm (the"
+            " data's own test set)."
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 5,
     seen: Annotated[
         str,
         typer.Option(
             help="Whose labels a search has seen, so that no fold has them: auto (what the runs among the policies"
-            " saw; train+val for policy files), none, train+val, or the folder of a search."
+            " saw; train+val for policy files), none; or, beside what those runs saw, train+val or the folder of a"
+            " search."
         ),
     ] = SEEN,
     workers: Annotated[int, typer.Option(min=1, help="Processes that fit classifiers.")] = 1,
@@ -73,22 +78,27 @@ def evaluate(
     """Train encoders without labels, with each policy, and judge their features by the protocol of a paper."""
     from augtree.comparison import evaluate as run_evaluation
     from augtree.comparison import free_policies
-    from augtree.tasks.evaluation import find_protocol
+    from augtree.tasks.evaluation import USUAL, find_protocol
 
     folder = out or new_folder("evaluate")
+    how = find_protocol(protocol or USUAL[data.domain])
     if isinstance(task, dict):
-        task = find_protocol(protocol).task(**task)
+        task = task_of(how, task)
+    if run is not None and how.folds is not None:
+        data = with_all_labels(data)
     chosen = named(policies) if policies else dict(free_policies(data, task))
     if run is not None:
         chosen |= named([str(run)])
+    rows, notes = seen_of(seen, chosen, data, how)
     with stoppable(folder), Progress() as watch:
         result = run_evaluation(
             data,
             task,
             chosen,
-            protocol=protocol,
+            protocol=how.name,
             seeds=seeds,
-            seen=rows_of(seen, data),
+            seen=rows,
+            notes=notes,
             workers=workers,
             out=folder,
             watch=watch,
@@ -96,19 +106,37 @@ def evaluate(
     tell_evaluation(result, folder, as_json)
 
 
-def rows_of(seen: str, data: Any) -> Any:
-    """The samples whose labels were seen, where that is said."""
+def task_of(protocol: Any, asked: dict[str, Any]) -> Any:
+    """The protocol's task, with what is asked of it."""
+    if protocol.folds is not None and asked.get("samples") == "train":
+        rule = f"must be all with the folds of {protocol.name}, whose encoder is trained on all samples"
+        raise ArgumentError("--samples", rule, "train")
+    return protocol.task(**asked)
+
+
+def with_all_labels(data: Any) -> Any:
+    """The data of a run that had the labels of some samples only, with those of all: for folds of the others."""
+    from augtree.data import load
+
+    if (data.source or {}).get("labels") is None:
+        return data
+    found = load(**{name: value for name, value in data.source.items() if name != "labels"})
+    say(f"With all labels: {found}")
+    return found
+
+
+def seen_of(seen: str, policies: dict[str, Any], data: Any, protocol: Any) -> tuple[Any, list[str]]:
+    """The samples whose labels were seen, where that is said, and what should be known of it."""
     import numpy as np
 
-    from augtree.comparison.evaluation import seen_in_run
+    from augtree.comparison.evaluation import judged_on_seen, seen_in_run, seen_in_runs
 
     if seen == SEEN:
-        return None
+        return None, []
     if seen == "none":
-        return []
-    if seen == "train+val":
-        return np.concatenate([data.indices("train"), data.indices("val")])
-    return seen_in_run(Path(seen), data)
+        return [], judged_on_seen(policies.values(), protocol, data)
+    known = [data.indices("train"), data.indices("val")] if seen == "train+val" else [seen_in_run(Path(seen), data)]
+    return np.concatenate([*known, seen_in_runs(policies.values(), data)]), []
 
 
 def tell_evaluation(result: Any, folder: Path, as_json: bool) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from augtree.comparison.table import figure
-from augtree.comparison.trainings import Asked, check_domain, free_policies, is_free, policy_of, seeds_of
+from augtree.comparison.trainings import (
+    Asked,
+    Way,
+    check_domain,
+    fitted,
+    free_policies,
+    is_free,
+    or_failed,
+    policy_of,
+    seeds_of,
+    way_again,
+    way_of,
+)
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, DataError, RunError, whole_number
+from augtree.data.dataset import feed
+from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
+from augtree.policies import Forest
 from augtree.policies.codec import Reader, to_json
+from augtree.policies.named import NAMED
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search.search import Watch, data_again, surroundings, task_again
 from augtree.tasks import Contrastive, Task
 from augtree.tasks.contrastive import LABEL_FREE, ContrastiveTrainer
-from augtree.tasks.evaluation import Protocol, find_protocol, folds_of, judge_fold
+from augtree.tasks.evaluation import USUAL, Protocol, find_protocol, folds_of, judge_fold, judged_rows
 from augtree.tasks.trainer import Rows, State
 from augtree.transforms import Transform
 from augtree.transforms.base import Policy
+from augtree.weighting import Weighted
 
 RANDOM, PRETRAINED = "random encoder", "pretrained features"
 """Rows without any training of ours: fresh weights, and those of the file that the task begins with."""
@@ -34,11 +51,12 @@ RANDOM, PRETRAINED = "random encoder", "pretrained features"
 def evaluate(
     data: Dataset,
     task: Contrastive | None = None,
-    policies: Mapping[str, Asked] | Policy | str | None = None,
+    policies: Mapping[str, Asked] | Policy | Weighted | str | None = None,
     *,
-    protocol: str = "graphcl",
+    protocol: str | None = None,
     seeds: int | Sequence[int] = 5,
     seen: ArrayLike | None = None,
+    notes: Sequence[str] = (),
     workers: int = 1,
     out: str | Path | None = None,
     watch: Watch = lambda *_, **__: None,
@@ -46,20 +64,23 @@ def evaluate(
     """Train an encoder with each policy and seed, without labels, and judge its features by a protocol.
 
     `protocol` is graphcl or tree-paper (stratified ten-fold over all samples; the encoder is trained on all of them,
-    without labels), or linear or svm (the data's own training and test samples). Without a task, the protocol's own.
-    Beside the policies (without any, the free ones) stand a random encoder and, where the task begins with weights
-    from a file, these.
+    without labels), or linear or svm (the data's own training and test samples); left out, graphcl for graphs and
+    linear for pictures. Without a task, the protocol's own. Beside the policies (without any, the free ones) stand a
+    random encoder and, where the task begins with weights from a file, these. The run of a forest, or a `Weighted`
+    one, learns its weights in every training. A training that fails is marked so, with the reason, and the others go
+    on. `notes` are told with the result.
 
     `seen` are the samples whose labels a search has seen: they are in no fold, for no row of the table. Where it is
     not given: what the searches saw whose folders are among the policies (nothing, if they were label-free), and for
     policies that are neither free nor such a folder the training and validation samples of `data`.
     """
-    how = find_protocol(protocol)
+    how = find_protocol(USUAL[data.domain] if protocol is None else protocol)
     task = how.task() if task is None else task
     if not isinstance(task, Contrastive):
         raise ArgumentError(
             "task", "must be a contrastive one: its encoder is what is evaluated", type(task).__name__
         )
+    how.check(task, data)
     if how.folds is not None:
         task = replace(task, samples="all")
     given = as_mapping(policies, data, task)
@@ -73,32 +94,37 @@ def evaluate(
         "kind": "evaluate",
         "data": {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint},
         "task": task.spec(),
-        "protocol": protocol,
-        "policies": {name: to_json(policy) for name, policy in found.items()},
+        "protocol": how.name,
+        "policies": {name: p.spec() if isinstance(p, Weighted) else to_json(p) for name, p in found.items()},
         "order": list(found),
         "seeds": chosen,
         "seen": hidden.tolist(),
     }
     trainer = task.prepare(data)
-    spec |= {"begins": trainer.identity(chosen[0])}
+    spec |= {"begins": trainer.identity(chosen[0]), **({"notes": list(notes)} if notes else {})}
     with Run.begin(out, spec) as run:
         bench = Table(trainer, how, hidden, workers)
         run.meter.read = lambda: bench.passes
-        notes = [*surroundings(run, trainer), told(how, task, data, hidden)]
-        ways = {**bench.untrained(), **{name: bench.trained(policy) for name, policy in found.items()}}
+        left = np.intersect1d(judged_rows(how, data), hidden)
+        notes = [*surroundings(run, trainer), *notes, *labelled_weights(task), told(how, task, data, len(left))]
+        ways = {**bench.untrained(), **{name: bench.trained(way) for name, way in found.items()}}
         watch("plan", trainings=len(ways) * len(chosen), notes=notes)
         rows: list[dict[str, Any]] = []
         for seed in chosen:
             for name, encoder in ways.items():
-                unit = run.unit(f"evaluate/{name}/{seed}", lambda e=encoder, s=seed: (bench.judged(e, s), None))  # type: ignore[misc]
-                folds = [{"row": name, "seed": seed, "fold": i, **fold} for i, fold in enumerate(unit.value["folds"])]
-                rows += folds
-                watch("trained", policy=name, seed=seed, accuracy=float(np.mean([f["accuracy"] for f in folds])))
-        about = {name: str(policy) for name, policy in found.items()}
-        result = Evaluation(protocol, rows, about, len(hidden), notes)
+                unit = run.unit(f"evaluate/{name}/{seed}", bench.work(encoder, seed)).value
+                failed = "failed" in unit
+                mine = [unit] if failed else [{"fold": i, **fold} for i, fold in enumerate(unit["folds"])]
+                rows += [{"row": name, "seed": seed, **each} for each in mine]
+                whole = unit if failed else {"accuracy": float(np.mean([fold["accuracy"] for fold in mine]))}
+                watch("trained", policy=name, seed=seed, **whole)
+        about = {name: in_words(way) for name, way in found.items()}
+        result = Evaluation(how.name, rows, about, len(left), [*notes, *failures(rows)])
         run.write("evaluation.csv", result.to_csv().encode())
         run.write("evaluation.json", result.to_json().encode())
         run.tell("status", "done")
+        if all("failed" in row for row in rows):
+            raise TaskError(f"every row of the table failed, the first with: {rows[0]['failed']}")
         return result
 
 
@@ -108,6 +134,7 @@ def resume_evaluation(
     data: Dataset | None = None,
     task: Task | None = None,
     transforms: Sequence[Transform | type[Transform]] = (),
+    workers: int = 1,
     watch: Watch = lambda *_, **__: None,
 ) -> Evaluation:
     """Go on with an evaluation that was stopped."""
@@ -116,10 +143,12 @@ def resume_evaluation(
     return evaluate(
         data_again(spec["data"], Path(folder), data),
         task or task_again(spec["task"], reader),  # type: ignore[arg-type]
-        {name: reader.policy(spec["policies"][name]) for name in spec["order"]},
+        {name: way_again(spec["policies"][name], reader) for name in spec["order"]},
         protocol=spec["protocol"],
         seeds=spec["seeds"],
         seen=np.array(spec["seen"], np.int64),
+        notes=spec.get("notes", ()),
+        workers=workers,
         out=folder,
         watch=watch,
     )
@@ -127,28 +156,33 @@ def resume_evaluation(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome: an accuracy for each row of the table, seed and fold."""
+    """The outcome: an accuracy for each row of the table, seed and fold; or, for a row and seed, why it failed."""
 
     protocol: str
     rows: Sequence[Mapping[str, Any]]
     policies: Mapping[str, str]
     """What each row's policy is, in words."""
     seen: int
-    """Samples that were left out, since a search had seen their labels."""
+    """Samples that would have been judged and were not, since a search had seen their labels."""
     notes: Sequence[str] = ()
 
     def lines(self) -> list[dict[str, Any]]:
-        """Mean and spread of each row: over seeds (of the means over folds), and over the folds of a seed."""
+        """Mean and spread of each row: over seeds (of the means over folds), and over the folds of a seed.
+
+        Seeds that failed are left out and counted; where all did, the mean is None.
+        """
         out = []
         for name in dict.fromkeys(row["row"] for row in self.rows):
-            mine = [row for row in self.rows if row["row"] == name]
+            mine = [row for row in self.rows if row["row"] == name and "failed" not in row]
+            failed = sum(row["row"] == name and "failed" in row for row in self.rows)
             each = [
                 [r["accuracy"] for r in mine if r["seed"] == seed] for seed in dict.fromkeys(r["seed"] for r in mine)
             ]
             means = [float(np.mean(folds)) for folds in each]
             within = [float(np.std(folds, ddof=1)) for folds in each if len(folds) > 1]
-            figures = {"seeds": len(means), "mean": float(np.mean(means)), "over_seeds": spread(means)}
-            out.append({"row": name, **figures, "over_folds": float(np.mean(within)) if within else None})
+            figures = {"seeds": len(means), "mean": float(np.mean(means)) if means else None}
+            figures |= {"over_seeds": spread(means), "over_folds": float(np.mean(within)) if within else None}
+            out.append({"row": name, **figures, "failed": failed})
         return out
 
     def to_text(self) -> str:
@@ -156,7 +190,7 @@ class Evaluation:
         lines = self.lines()
         columns = {
             "row": [line["row"] for line in lines],
-            f"accuracy, {self.protocol}": [figure(line["mean"], line["over_seeds"]) for line in lines],
+            f"accuracy, {self.protocol}": [figure(line["mean"], line["over_seeds"]) or "failed" for line in lines],
             "seeds": [str(line["seeds"]) for line in lines],
         }
         if any(line["over_folds"] is not None for line in lines):
@@ -169,9 +203,9 @@ class Evaluation:
     def to_csv(self) -> str:
         """A row for each row of the table, seed and fold."""
         text = io.StringIO()
-        writer = csv.DictWriter(
-            text, ["row", "seed", "fold", "accuracy", "c", "fitted", "tested"], lineterminator="\n"
-        )
+        columns = ["row", "seed", "fold", "accuracy", "c", "fitted", "tested"]
+        columns += ["failed"] if any("failed" in row for row in self.rows) else []
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
         return text.getvalue()
@@ -192,6 +226,15 @@ class Evaluation:
 def spread(values: Sequence[float]) -> float | None:
     """The standard deviation, where there are two."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What failed and why, a sentence for each row of the table."""
+    out = []
+    for name in dict.fromkeys(row["row"] for row in rows if "failed" in row):
+        mine = [row for row in rows if row["row"] == name and "failed" in row]
+        out.append(f"{name} failed with seed {', '.join(str(row['seed']) for row in mine)}: {mine[0]['failed']}")
+    return out
 
 
 Encoder = Callable[[int], tuple[ContrastiveTrainer, State]]
@@ -221,9 +264,13 @@ class Table:
             PRETRAINED: lambda seed: (self.trainer, self.trainer.fresh(seed)),
         }
 
-    def trained(self, policy: Policy) -> Encoder:
-        """An encoder at the end of its training with a policy."""
-        return lambda seed: (self.trainer, self.trainer.fit(policy, seed))
+    def trained(self, way: Way) -> Encoder:
+        """An encoder at the end of its training with a policy, or with a forest whose weights are learned."""
+        return lambda seed: (self.trainer, fitted(self.trainer, way, seed, "train")[0])
+
+    def work(self, encoder: Encoder, seed: int) -> Callable[[], tuple[dict[str, Any], None]]:
+        """One row of the table with one seed, as a unit of a run."""
+        return lambda: (or_failed(lambda: self.judged(encoder, seed)), None)
 
     def judged(self, encoder: Encoder, seed: int) -> dict[str, Any]:
         """The accuracy on each fold."""
@@ -250,20 +297,40 @@ def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, 
     """Policies by name; the free ones where there are none."""
     if policies is None:
         return free_policies(data, task)
-    if isinstance(policies, Policy | str | Path):
+    if isinstance(policies, Policy | Weighted | str | Path):
         return {str(policies) if isinstance(policies, str | Path) else "policy": policies}
     if not isinstance(policies, Mapping) or not policies:
         raise ArgumentError("policies", "must be a policy, or map at least one name to a policy", policies)
     return policies
 
 
-def checked(name: Any, given: Asked, data: Dataset) -> Policy:
-    """A policy as a value, which works on such data."""
+def checked(name: Any, given: Asked, data: Dataset) -> Way:
+    """A way to train, which works on such data."""
     if not isinstance(name, str) or not name.isprintable() or not name or name in (RANDOM, PRETRAINED):
         raise ArgumentError("policies", "must have names that are printable text, and none of ours", name)
-    policy = policy_of(given, f"policies/{name}", data.fill)
-    check_domain(f"policies/{name}", policy, data)
-    return policy
+    place = f"policies/{name}"
+    way = policy_of(given, place, data.fill) if is_name(given) else way_of(given, place, data.fill)
+    check_fits(place, way, data)
+    return way
+
+
+def check_fits(place: str, way: Way, data: Dataset) -> None:
+    """Raise for what does not work on such samples, and for a forest that is of other groups than theirs."""
+    policy = way.forest if isinstance(way, Weighted) else way
+    if not isinstance(policy, Forest):
+        return check_domain(place, policy, data)
+    for member in policy.groups.values():
+        check_domain(place, member.tree, data)
+    try:
+        check_domain(place, policy, way.on(data) if isinstance(way, Weighted) else data)
+    except ArgumentError as error:
+        rule = f"must be of the groups of the data, which groups=... (--groups) makes: {error}"
+        raise ArgumentError(place, rule) from error
+
+
+def in_words(way: Way) -> str:
+    """What a row is trained with."""
+    return f"{way.forest}, with learned weights" if isinstance(way, Weighted) else str(way)
 
 
 def seen_rows(seen: ArrayLike, data: Dataset) -> Rows:
@@ -276,30 +343,54 @@ def seen_rows(seen: ArrayLike, data: Dataset) -> Rows:
     return np.unique(rows.astype(np.int64))
 
 
-def seen_by_searches(given: Mapping[str, Asked], found: Mapping[str, Policy], data: Dataset) -> Rows:
+def seen_by_searches(given: Mapping[str, Asked], found: Mapping[str, Way], data: Dataset) -> Rows:
     """The samples whose labels played a part in finding these policies."""
-    parts = [np.zeros(0, np.int64)]
+    parts = [seen_in_runs(given.values(), data)]
     for name, asked in given.items():
-        folder = run_of(asked)
-        if folder is not None:
-            parts.append(seen_in_run(folder, data))
-        elif not is_free(found[name]):
+        if run_of(asked) is None and not is_free(found[name]):
             parts += [data.indices("train"), data.indices("val")]
     return np.unique(np.concatenate(parts))
 
 
+def seen_in_runs(given: Iterable[Asked], data: Dataset) -> Rows:
+    """The samples whose labels the runs among the policies have read."""
+    folders = {folder for asked in given if (folder := run_of(asked)) is not None}
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *(seen_in_run(folder, data) for folder in folders)]))
+
+
+def judged_on_seen(given: Iterable[Asked], protocol: Protocol, data: Dataset) -> list[str]:
+    """A note that names the runs which have read labels that are judged by, where nothing is left out."""
+    judged, names = judged_rows(protocol, data), []
+    for folder in dict.fromkeys(run_of(asked) for asked in given):
+        try:
+            if folder is not None and np.isin(seen_in_run(folder, data), judged).any():
+                names.append(str(folder))
+        except (DataError, RunError):  # made on other data, which may have the same samples
+            names.append(str(folder))
+    rule = "were made with labels that this judges by: their rows are flattered"
+    return [f"{', '.join(names)} {rule}."] if names else []
+
+
+def is_name(asked: Asked) -> bool:
+    """Whether a policy is asked for by its name."""
+    return isinstance(asked, str | Path) and str(asked).lower() in NAMED
+
+
 def run_of(asked: Asked) -> Path | None:
     """The folder of the run that a policy is from."""
-    if not isinstance(asked, str | Path):
+    if not isinstance(asked, str | Path) or is_name(asked):
         return None
     places = (Path(asked), Path(asked).parent)
     return next((place for place in places if (place / "spec.json").is_file()), None)
 
 
 def seen_in_run(folder: Path, data: Dataset) -> Rows:
-    """The samples whose labels a run has read: those that it trained and chose by; none where it was label-free."""
+    """The samples whose labels a run has read: those that it trained and chose by; none where it was label-free.
+
+    A fit says nothing of how its trees were found.
+    """
     spec = read_spec(folder)
-    if spec["task"].get("judge") in LABEL_FREE:
+    if spec["kind"] in ("search", "forest") and spec["task"].get("judge") in LABEL_FREE:
         return np.zeros(0, np.int64)
     if spec["data"]["fingerprint"] == data.fingerprint:
         searched = data
@@ -307,19 +398,48 @@ def seen_in_run(folder: Path, data: Dataset) -> Rows:
         raise RunError(f"{folder} was made on other data, in arrays: say which labels it has seen, seen=rows")
     else:
         searched = data_again(spec["data"], folder)
-    if len(searched) != len(data):
+    if searched is not data and (len(searched) != len(data) or content_of(searched) != content_of(data)):
         raise DataError(
-            f"{folder} was made on {len(searched)} samples and this is data of {len(data)}: say which rows of it have"
-            " labels that were seen, seen=rows"
+            f"{folder} was made on {len(searched)} samples and these {len(data)} are not the same in the same order:"
+            " say which rows of them have labels that were seen, seen=rows"
         )
     return np.concatenate([searched.indices("train"), searched.indices("val")])
 
 
-def told(protocol: Protocol, task: Contrastive, data: Dataset, seen: Rows) -> str:
-    """What the numbers are, in a sentence or two."""
+def content_of(data: Dataset) -> str:
+    """A hash of samples and labels alone, whatever their split and their groups."""
+    state = hashlib.sha256()
+    feed(state, data.samples, "samples")
+    feed(state, data.labels, "labels")
+    return state.hexdigest()
+
+
+def labelled_weights(task: Contrastive) -> list[str]:
+    """A note where the weights that a task begins with were trained with labels, as the file beside them tells."""
+    weights = task.options.get("weights")
+    beside = None if weights is None else Path(weights).parent / "training.json"
+    if beside is None or not beside.is_file():
+        return []
+    try:
+        kind = json.loads(beside.read_bytes())["task"]["task"]
+    except (ValueError, KeyError, TypeError):  # not a file of ours
+        return []
+    rule = "the rows that begin with them may have seen the labels that this judges by"
+    return [] if kind == Contrastive.kind else [f"{weights} was trained with labels ({kind}): {rule}."]
+
+
+def told(protocol: Protocol, task: Contrastive, data: Dataset, left: int) -> str:
+    """What the numbers are, and on how many samples, in a sentence or two."""
     other = protocol.departures(task)
     apart = f" Not as the protocol has it: {', '.join(other)}." if other else ""
-    left = (
-        f"; {len(seen)} of {len(data)} samples, whose labels a search has seen, are in no fold" if len(seen) else ""
-    )
-    return f"Protocol {protocol.name}: {protocol.about}{left if protocol.folds else ''}.{apart}"
+    return f"Protocol {protocol.name}: {protocol.about}{left_out(protocol, data, left)}.{apart}"
+
+
+def left_out(protocol: Protocol, data: Dataset, left: int) -> str:
+    """How many samples are not judged, and why."""
+    judged = len(judged_rows(protocol, data))
+    if protocol.folds is None:
+        return f"; {left} of {judged} test samples, whose labels a search has seen, are left out" if left else ""
+    whys = {"whose labels a search has seen": left, "unlabelled": len(data) - judged}
+    rest = " and ".join(f"{count} {why}" for why, count in whys.items() if count)
+    return f"; {judged - left} of {len(data)} samples are in folds, {rest} are in none" if rest else ""

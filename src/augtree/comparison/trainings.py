@@ -20,7 +20,7 @@ from augtree.search import TreeResult
 from augtree.search import resume as resume_search
 from augtree.search.scorers.base import LONGEST_REASON
 from augtree.search.search import Watch, data_again, surroundings, task_again
-from augtree.tasks import Classification, Task
+from augtree.tasks import Classification, Contrastive, Task
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import State, Trainer
 from augtree.transforms import AutoAugment, Identity, RandAugment, Transform, TrivialAugment
@@ -61,6 +61,9 @@ def compare(
     task = task or Classification()
     if train_on not in TRAIN_ON:
         raise ArgumentError("train_on", f"must be one of {', '.join(TRAIN_ON)}", train_on)
+    if train_on != "train" and isinstance(task, Contrastive):
+        rule = "must be train for a contrastive task, whose classifier and neighbours are the training samples"
+        raise ArgumentError("train_on", rule, train_on)
     chosen = seeds_of(seeds)
     given: Mapping[str, Asked] = free_policies(data, task) if policies is None else policies
     found = checked_policies(given, data)
@@ -162,14 +165,6 @@ def measured(trainer: Trainer, policy: Way, seed: int, train_on: str) -> Callabl
     """A training and what it reaches on each split; in several groups, also in the worst. Or why it failed."""
     data, metric = trainer.data, trainer.task.metric
 
-    def work() -> tuple[dict[str, Any], None]:
-        try:
-            return trained(), None
-        except (MemoryError, torch.OutOfMemoryError, OSError):
-            raise  # nothing that the policy has to answer for
-        except Exception as error:
-            return {"failed": " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]}, None
-
     def trained() -> dict[str, Any]:
         state, out = fitted(trainer, policy, seed, train_on)
         for split in ("val", "test"):
@@ -180,7 +175,17 @@ def measured(trainer: Trainer, policy: Way, seed: int, train_on: str) -> Callabl
             out |= by_group(trainer, state, "test" if "test" in out else "val")
         return out
 
-    return work
+    return lambda: (or_failed(trained), None)
+
+
+def or_failed(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What some work gives, or why it failed."""
+    try:
+        return work()
+    except (MemoryError, torch.OutOfMemoryError, OSError):
+        raise  # nothing that the policy has to answer for
+    except Exception as error:
+        return {"failed": " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]}
 
 
 def fitted(trainer: Trainer, policy: Way, seed: int, train_on: str) -> tuple[State, dict[str, Any]]:
@@ -248,7 +253,7 @@ def resume(
 
     A run on arrays needs its `data` again, a run with a model of your own its `task`, policies with transforms of
     your own these `transforms`. A search that ended early goes on with a larger `budget`. The groups of a forest are
-    searched by `workers`.
+    searched by `workers`, and the classifiers of an evaluation fitted.
     """
     spec = read_spec(Path(folder))
     if spec.get("kind") == "search":
@@ -260,7 +265,9 @@ def resume(
     if spec.get("kind") == "evaluate":
         from augtree.comparison.evaluation import resume_evaluation
 
-        return resume_evaluation(folder, data=data, task=task, transforms=list(transforms), watch=watch)
+        return resume_evaluation(
+            folder, data=data, task=task, transforms=list(transforms), workers=workers, watch=watch
+        )
     if spec.get("kind") != "compare":
         rule = "must be the run of a search, a forest, a comparison or an evaluation"
         raise RunError(f"{folder} {rule}, got {spec.get('kind')!r}")

@@ -19,13 +19,13 @@ def load_weights(model: Model, path: str | Path) -> None:
     """Fill the model from a file of its state dict, and say in `weights_note` what was not.
 
     A first convolution or a classifier of another shape stays random (other channels, another stem, other classes),
-    and so does a classifier that the file does not have. Anything else must fit.
+    and so does a classifier in whose place the file has none, or that of another task. Anything else must fit.
     """
     here, there = model.state_dict(), read(path)
     left = misfits(here, there)
     problems = {
         "missing": [k for k in here.keys() - there.keys() if not k.endswith(COUNTER) and not k.startswith(left)],
-        "unknown": there.keys() - here.keys(),
+        "unknown": [k for k in there.keys() - here.keys() if not k.startswith(CLASSIFIER)],
         "of another shape or type": [k for k in differing(here, there) if not k.startswith(left)],
     }
     found = [f"{len(keys)} {what} ({listed(keys)})" for what, keys in problems.items() if keys]
@@ -49,7 +49,7 @@ def read(path: str | Path) -> State:
 def misfits(here: State, there: State) -> tuple[str, ...]:
     """Those of the first convolution and the classifier that stay as they are."""
     parts = {key.partition(".")[0] + "." for key in differing(here, there)}
-    if any(key.startswith(CLASSIFIER) for key in here.keys() - there.keys()):
+    if any(key.startswith(CLASSIFIER) for key in here.keys() ^ there.keys()):
         parts.add(CLASSIFIER)
     return tuple(part for part in (STEM, CLASSIFIER) if part in parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -16,10 +17,11 @@ from torch import Tensor, nn
 from augtree import models
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, TaskError, number, one_of, whole_number
-from augtree.policies.named import graphcl, simclr
+from augtree.policies.named import find_for
 from augtree.tasks.base import Task
+from augtree.tasks.metrics import METRICS
 from augtree.tasks.probe import Probe
-from augtree.tasks.trainer import Rows, State, Trainer, seed_of, seeded, some
+from augtree.tasks.trainer import Order, Rows, State, Trainer, seed_of, seeded, some, stream
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_parts import parts_of
 
@@ -140,6 +142,22 @@ class ContrastiveTrainer(Trainer):
 
     # ---- training
 
+    def train(
+        self,
+        state: State,
+        policy: Policy,
+        rates: Sequence[float],
+        seed: int,
+        rows: Rows | None = None,
+        tick: Any = None,
+        order: Order | None = None,
+    ) -> State:
+        """Train on as `Trainer.train` does, each epoch in whole batches: a sample is never in one of them twice."""
+        rows = self.rows if rows is None else some(rows)
+        if order is None:
+            order = partial(whole_batches, rows, min(self.task.batch_size, len(rows)), seed=seed)
+        return super().train(state, policy, rates, seed, rows, tick, order)
+
     def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
         """Two views of each sample: pictures [samples, 2, ...], graphs as two batches."""
         one, two = (self.view(policy, number, which, where, seed) for number in (1, 2))
@@ -187,13 +205,16 @@ class ContrastiveTrainer(Trainer):
 
     def logits(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> Tensor:
         """What the nearest training samples say of some samples: log-probabilities (multi-label: log-odds)."""
-        memory = self.kept("memory", state, lambda: self.memory(state))
         if policy is None:  # else the model was judged before, and the memory is known: what a search costs must not
             self.passes.forward += len(self.labelled)  # depend on where it was stopped
-        features = F.normalize(self.features(state, rows, policy, seed), dim=1)
-        votes = neighbour_votes(
-            features, memory, self.memory_labels(), min(self.task.neighbours, len(memory)), self.task.vote_temperature
-        )
+        return self.said_of(self.features(state, rows, policy, seed), state)
+
+    def said_of(self, features: Tensor, state: State) -> Tensor:
+        """What the nearest training samples say of some features."""
+        memory = self.kept("memory", state, lambda: self.memory(state))
+        k = min(self.task.neighbours, len(memory))
+        near = F.normalize(features, dim=1)
+        votes = neighbour_votes(near, memory, self.memory_labels(), k, self.task.vote_temperature)
         if self.data.multilabel:
             share = (1 - SMOOTHING) * votes + SMOOTHING / 2
             return share.log() - (1 - share).log()
@@ -246,17 +267,23 @@ class ContrastiveTrainer(Trainer):
     def measures(self, state: State, rows: Rows) -> dict[str, float]:
         """Every metric by a linear classifier on the training samples' features, and the neighbours' accuracy."""
         probe = self.kept("probe", state, lambda: self.probe(state))
-        near = super().measures(state, rows)
-        features = self.features(state, rows).double().cpu().numpy()
-        return {**probe.measures(features, self.data.labels.numpy()[rows], self.task.metric), "knn": near["accuracy"]}
+        features, labels = self.finite_features(state, rows), self.data.labels.numpy()[rows]
+        self.passes.forward += len(self.labelled)  # the memory, as in `logits`
+        near = METRICS["accuracy"].compute(self.said_of(features, state).double().cpu().numpy(), labels)
+        return {**probe.measures(features.double().cpu().numpy(), labels, self.task.metric), "knn": near}
 
     def probe(self, state: State) -> Probe:
         """A linear classifier on the features of the training samples."""
-        features = self.features(state, self.labelled).double().cpu().numpy()
-        if not np.isfinite(features).all():
+        features = self.finite_features(state, self.labelled).double().cpu().numpy()
+        return Probe.fitted(features, self.data.labels.numpy()[self.labelled], self.data.num_classes)
+
+    def finite_features(self, state: State, rows: Rows) -> Tensor:
+        """The features of some samples, or a TaskError where they are not finite."""
+        features = self.features(state, rows)
+        if not bool(torch.isfinite(features).all()):
             rule = "the model must give finite numbers, but the training diverged with"
             raise TaskError(f"{rule} lr={self.task.rate:g}")
-        return Probe.fitted(features, self.data.labels.numpy()[self.labelled], self.data.num_classes)
+        return features
 
     def kept(self, name: str, state: State, make: Callable[[], Found]) -> Found:
         """What was made of the same state before, as long as somebody holds it; else made now."""
@@ -266,11 +293,21 @@ class ContrastiveTrainer(Trainer):
         return cast(Found, known[1])
 
 
+def whole_batches(rows: Rows, size: int, start: int, count: int, seed: int) -> tuple[Rows, Rows]:
+    """As `stream`, but each epoch leaves out what does not fill a batch of this size: other samples each time."""
+    epoch = len(rows) // size * size
+    ends = [*range((start // epoch + 1) * epoch, start + count, epoch), start + count]
+    parts = []
+    for low, high in zip([start, *ends[:-1]], ends, strict=True):
+        left_out = low // epoch * (len(rows) - epoch)
+        parts.append(stream(rows, low + left_out, high - low, seed))
+    which, where = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return which, where
+
+
 def reference(data: Dataset) -> Policy:
     """What makes views where no policy is given."""
-    if not isinstance(data.samples, Tensor):
-        return graphcl()
-    return simclr(colours=data.samples.shape[1] in (1, 3))
+    return find_for(data, "simclr" if data.domain == "image" else "graphcl")
 
 
 def similarities(z: Tensor, temperature: float) -> Tensor:

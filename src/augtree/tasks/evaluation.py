@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from augtree import models
 from augtree.data import Dataset
 from augtree.data.splits import UNLABELLED
 from augtree.errors import ArgumentError, DataError, need, one_of
@@ -26,6 +27,8 @@ GRID = tuple(10.0**i for i in range(-3, 4))
 INNER = 5
 FOLDS = 10
 MOST_ITERATIONS = 1000
+OPEN = ("samples", "metric", "device", "compile", "deterministic", "judge", "neighbours", "vote_temperature")
+"""Of a task, what no protocol is about: machines, how a search judges, and what the folds say already."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,32 @@ class Protocol:
     """Of the task."""
 
     def task(self, **more: Any) -> Contrastive:
-        """The task, with other settings where they are given."""
-        return Contrastive(**{**self.settings, **more})
+        """The task, with other settings where they are given; options of its model are added to its own."""
+        own = self.settings.get("options", {}) if more.get("model", self.model) == self.model else {}
+        return Contrastive(**{**self.settings, **more, "options": {**own, **more.get("options", {})}})
 
     def departures(self, task: Contrastive) -> list[str]:
-        """In what a task is not this protocol's; nothing is, where the protocol leaves it open."""
-        mine, given = self.task().spec(), task.spec()
-        return [f"{name}={given[name]}" for name in self.settings if mine[name] != given[name]]
+        """In what a task would be trained otherwise than this protocol's; nothing, where it leaves the task open."""
+        if not self.settings:
+            return []
+        mine, given = (without_weights(each.spec()) for each in (self.task(), task))
+        return [f"{name}={given[name]}" for name in given if name not in OPEN and mine.get(name) != given[name]]
+
+    @property
+    def model(self) -> str:
+        """The model that the protocol asks for."""
+        return str(self.settings.get("model", "auto"))
+
+    def is_for(self, domain: str) -> bool:
+        """Whether its model takes such samples."""
+        return self.model == "auto" or models.find(self.model).domain == domain
+
+    def check(self, task: Contrastive, data: Dataset) -> None:
+        """Raise where the task has the protocol's model, and that is for other samples."""
+        if task.model == self.model and not self.is_for(data.domain):
+            fitting = ", ".join(name for name, protocol in PROTOCOLS.items() if protocol.is_for(data.domain))
+            rule = f"must be one of {fitting} for {data.domain}s, which the model {self.model} does not take"
+            raise ArgumentError("protocol", rule, self.name)
 
 
 ADAM = {"optimizer": "adamw", "weight_decay": 0.0, "schedule": "constant", "batch_size": 128}
@@ -101,9 +123,18 @@ PROTOCOLS = {
 """By name. Numbers of two protocols cannot be compared with each other."""
 
 
+USUAL = {"graph": "graphcl", "image": "linear"}
+"""The protocol where none is asked for."""
+
+
 def find_protocol(name: str) -> Protocol:
     """A protocol by its name."""
     return PROTOCOLS[one_of("protocol", name, PROTOCOLS)]
+
+
+def without_weights(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A task's specification whatever weights it begins with."""
+    return {**spec, "options": {name: value for name, value in spec["options"].items() if name != "weights"}}
 
 
 class Fold(NamedTuple):
@@ -113,6 +144,11 @@ class Fold(NamedTuple):
     test: Rows
 
 
+def judged_rows(protocol: Protocol, data: Dataset) -> Rows:
+    """The samples that are judged where none was seen: all that have labels, or the data's test samples."""
+    return data.indices("test") if protocol.folds is None else np.flatnonzero(data.split != UNLABELLED)
+
+
 def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterator[Fold]:
     """The folds of one seed; samples that were seen are in none of them, neither to fit nor to judge.
 
@@ -120,17 +156,19 @@ def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterat
     """
     if data.multilabel:
         raise DataError(f"{data.name}: an evaluation protocol needs one label a sample, and these have several")
+    rows = np.setdiff1d(judged_rows(protocol, data), seen)
     if protocol.folds is None:
-        test = np.setdiff1d(data.indices("test"), seen)
-        if not len(test):
+        if not len(rows):
             raise DataError(
                 f"{data.name}: the protocol {protocol.name} needs test samples that were not seen, got none"
             )
-        yield Fold(data.indices("train"), test)
+        train = data.indices("train")
+        if len(protocol.penalties) > 1 and fewest_of(data.labels.numpy()[train]) < 2:
+            raise DataError(f"{data.name}: a C can be chosen only where each class has at least 2 training samples")
+        yield Fold(train, rows)
         return
-    rows = np.setdiff1d(np.flatnonzero(data.split != UNLABELLED), seen)
     labels = data.labels.numpy()[rows]
-    fewest = int(np.unique(labels, return_counts=True)[1].min()) if len(rows) else 0
+    fewest = fewest_of(labels)
     if fewest < protocol.folds or len(np.unique(labels)) < 2:
         raise DataError(
             f"{data.name}: {protocol.folds} folds need at least two classes, each with {protocol.folds} samples whose"
@@ -141,6 +179,11 @@ def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterat
     )
     for train, test in splitter.split(rows, labels):
         yield Fold(rows[train], rows[test])
+
+
+def fewest_of(labels: Rows) -> int:
+    """The samples of the smallest class."""
+    return int(np.unique(labels, return_counts=True)[1].min(initial=len(labels)))
 
 
 class Judged(NamedTuple):
@@ -169,9 +212,7 @@ def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1)
         warnings.simplefilter("ignore")  # a classifier that has not quite converged is the same every time, too
         if len(protocol.penalties) == 1:
             return model.set_params(model__C=protocol.penalties[0]).fit(features, labels)
-        inner = min(INNER, int(np.unique(labels, return_counts=True)[1].min()))
-        if inner < 2:
-            raise DataError("a C can be chosen only where each class has at least 2 training samples, got 1")
+        inner = min(INNER, fewest_of(labels))
         chosen = need("sklearn.model_selection", "cli").GridSearchCV(
             model, {"model__C": list(protocol.penalties)}, cv=inner, scoring="accuracy", n_jobs=workers
         )

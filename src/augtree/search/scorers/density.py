@@ -6,6 +6,9 @@ the best p is an end of H. The rules for p:
 - exact: the expectation over all ways through the tree; free for any number of probabilities;
 - sampled: as in the paper, each p by itself with the ways drawn; an inner p is then the luck of the draw;
 - entropy: expectation minus temperature times the entropy of p, which has an inner optimum in closed form.
+
+Where a judge compares two views of a sample and both are drawn, there are pairs of different ways, and the loss is
+not affine in p: there the rule must be `sampled`.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from augtree.policies import Tree
 from augtree.search.expectation import Expectation, Way, arrivals
 from augtree.search.grow import Built
 from augtree.search.scorers.base import Bench, Entry, Losses, Score, ScorerOptions, best, verdict, with_entry
+from augtree.tasks import Contrastive, Task
 from augtree.tasks.trainer import Rows, State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
@@ -43,8 +47,15 @@ class Density(ScorerOptions):
         number("train", self.train, 0, 10, open_low=True)
         number("temperature", self.temperature, 0, 1e6, open_low=True)
 
+    def check(self, task: Task) -> None:
+        """Raise for a task whose losses this rule cannot predict."""
+        if judges_pairs(task) and self.rule != "sampled":
+            why = "a judge without labels and both views drawn, whose loss is not affine in p"
+            raise ArgumentError("rule", f"must be sampled with {why} (or take views=one, or judge=knn)", self.rule)
+
     def at(self, bench: Bench) -> Any:
         """The scorer at its bench."""
+        self.check(bench.trainer.task)
         return Matching(self, bench)
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:
@@ -58,6 +69,7 @@ class Matching:
 
     def __init__(self, options: Density, bench: Bench) -> None:
         self.options, self.bench, self.trainer = options, bench, bench.trainer
+        self.pairs = judges_pairs(bench.trainer.task)
         self.nodes = 0
 
     def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
@@ -112,12 +124,12 @@ class Matching:
         rows, seed = self.bench.rank_rows, seed_of(self.bench.seed, "density", self.nodes)
         about = {"node": node, "round": 0}
         key = f"node/{node}/sampled"
-        yard = self.bench.yardstick(f"{key}/yardstick", about, lambda: self.trainer.losses(model(), rows, tree, seed))
+        yard = self.bench.yardstick(f"{key}/yardstick", about, lambda: self.drawn(tree, model, rows, seed))
         scores = []
         for candidate in self.bench.candidates:
             for q in self.bench.probabilities if p is None else (p,):
                 entry = Entry(candidate, q)
-                work = lambda e=entry: self.trainer.losses(model(), rows, with_entry(tree, node, e), seed)  # noqa: E731
+                work = lambda e=entry: self.drawn(with_entry(tree, node, e), model, rows, seed)  # noqa: E731
                 scores.append(self.bench.score(f"{key}/{candidate!r}/{q!r}", about, entry, yard, work))
         return scores
 
@@ -127,19 +139,34 @@ class Matching:
         reach, found = arrivals(tree, node)
         about = {"node": node, "round": "confirm", "reach": reach}
         key = f"node/{node}/confirm"
-        yard = self.bench.yardstick(f"{key}/yardstick", about, lambda: self.over(found, model, rows, seed))
+
+        def without() -> Losses:
+            return self.drawn(tree, model, rows, seed) if self.pairs else self.over(found, model, rows, seed)
+
+        yard = self.bench.yardstick(f"{key}/yardstick", about, without)
         share = reach * entry.p
 
         def work() -> Losses:
+            if self.pairs:
+                return self.drawn(with_entry(tree, node, entry), model, rows, seed)
             return yard + share * (self.over(longer(found, node, entry.transform), model, rows, seed) - yard)
 
         return verdict(
             entry, [self.bench.score(f"{key}/0/winner", about, entry, yard, work, keep=True)], self.options.sure
         )
 
+    def drawn(self, tree: Tree, model: Any, rows: Rows, seed: int) -> Losses:
+        """The losses with the ways drawn, as in training."""
+        return self.trainer.losses(model(), rows, tree, seed)
+
     def over(self, found: Sequence[Way], model: Any, rows: Rows, seed: int) -> Losses:
         """The expected losses over some ways."""
         return Expectation(lambda way: self.trainer.losses(model(), rows, way, seed)).of(list(found))
+
+
+def judges_pairs(task: Task) -> bool:
+    """Whether the task's judge compares two views that are both drawn."""
+    return isinstance(task, Contrastive) and task.label_free and task.views == "both"
 
 
 def longer(found: Sequence[Way], node: int, candidate: Transform) -> list[Way]:
