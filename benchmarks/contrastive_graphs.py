@@ -51,16 +51,16 @@ def scorer_of(options: argparse.Namespace) -> Any:
     return Anneal(**given)
 
 
-def learned(options: argparse.Namespace, name: str, searched: Dataset, what: str) -> Policy:
+def learned(options: argparse.Namespace, name: str, searched: Dataset, what: str) -> Policy | at.Weighted:
     """The tree, or the forest, of one search."""
     task = task_of(options, samples="all" if what == "tree" else "train", judge=options.judge)
     asked: dict[str, Any] = {"depth": options.depth, "scorer": scorer_of(options), "seed": 0, "check": 0.0}
     asked |= {"out": options.out / f"{what}-{name}-{options.protocol}-{options.judge}", "budget": options.budget}
     began = time.perf_counter()
     if what == "tree":
-        found: Policy = at.search_tree(searched, task, at.spaces.graphs(), **asked).tree
+        found: Policy | at.Weighted = at.search_tree(searched, task, at.spaces.graphs(), **asked).tree
     else:
-        found = at.search_forest(searched, task, at.spaces.graphs(), **asked).forest
+        found = at.Weighted(at.search_forest(searched, task, at.spaces.graphs(), **asked).forest)
     print(name, what, found, f"{time.perf_counter() - began:.0f} s", flush=True)
     return found
 
@@ -124,7 +124,7 @@ def gathered(place: Path) -> dict[str, Any]:
 
 
 def percent(found: dict[str, Any] | None) -> str:
-    if found is None:
+    if found is None or found["mean"] is None:
         return ""
     return f"{100 * found['mean']:.2f}" + ("" if found["sd"] is None else f" ± {100 * found['sd']:.2f}")
 

@@ -4,7 +4,8 @@ import pytest
 from augtree import Tree
 from augtree.data import from_arrays
 from augtree.errors import InputError
-from augtree.policies.named import find, find_for
+from augtree.policies.named import find
+from augtree.tasks.named import find_for
 from augtree.transforms import ColorDistortion, TrivialAugment
 
 

@@ -309,7 +309,7 @@ def checked(name: Any, given: Asked, data: Dataset) -> Way:
     if not isinstance(name, str) or not name.isprintable() or not name or name in (RANDOM, PRETRAINED):
         raise ArgumentError("policies", "must have names that are printable text, and none of ours", name)
     place = f"policies/{name}"
-    way = policy_of(given, place, data.fill) if is_name(given) else way_of(given, place, data.fill)
+    way = policy_of(given, place, data) if is_name(given) else way_of(given, place, data)
     check_fits(place, way, data)
     return way
 

@@ -38,7 +38,7 @@ def train(
     watch: Watch = lambda *_, **__: None,
 ) -> Trained:
     """Train one model with a policy. With `out`, its weights (safetensors), policy and metrics go to that folder."""
-    task, found = task or Classification(), policy_of(policy, "policy", data.fill)
+    task, found = task or Classification(), policy_of(policy, "policy", data)
     check_domain("policy", found, data)
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     about = {"policy.json": to_json(found).encode()}

@@ -14,7 +14,7 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
 from augtree.policies import Forest
 from augtree.policies.codec import Reader, to_json
-from augtree.policies.named import find, graphcl, simclr
+from augtree.policies.named import graphcl, simclr
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import TreeResult
 from augtree.search import resume as resume_search
@@ -22,6 +22,7 @@ from augtree.search.scorers.base import LONGEST_REASON
 from augtree.search.search import Watch, data_again, surroundings, task_again
 from augtree.tasks import Classification, Contrastive, Task
 from augtree.tasks.metrics import METRICS
+from augtree.tasks.named import find_for
 from augtree.tasks.trainer import State, Trainer
 from augtree.transforms import AutoAugment, Identity, RandAugment, Transform, TrivialAugment
 from augtree.transforms.base import Policy
@@ -134,7 +135,7 @@ def checked_policies(given: Mapping[str, Asked], data: Dataset) -> dict[str, Way
     for name, policy in given.items():
         if not isinstance(name, str) or not name.isprintable() or not name:
             raise ArgumentError("policies", "must have names that are printable text", name)
-        found[name] = way = way_of(policy, f"policies/{name}", data.fill)
+        found[name] = way = way_of(policy, f"policies/{name}", data)
         if isinstance(way, Weighted):
             check_domain(f"policies/{name}", way.forest, way.on(data))
         else:
@@ -142,12 +143,12 @@ def checked_policies(given: Mapping[str, Asked], data: Dataset) -> dict[str, Way
     return found
 
 
-def way_of(policy: Asked, place: str, fill: int) -> Way:
+def way_of(policy: Asked, place: str, data: Dataset) -> Way:
     """A way to train; the run of a forest stands for how it trained."""
     if isinstance(policy, Weighted):
         return policy
     found = weighted_of_run(policy) if isinstance(policy, str | Path) and Path(policy).is_dir() else None
-    return policy_of(policy, place, fill) if found is None else found
+    return policy_of(policy, place, data) if found is None else found
 
 
 def check_domain(place: str, policy: Policy, data: Dataset) -> None:
@@ -227,16 +228,16 @@ def free_policies(data: Dataset, task: Task | None = None) -> Mapping[str, Asked
 
 def is_free(policy: object) -> bool:
     """Whether a policy needs no search."""
-    return isinstance(policy, FREE) or policy in (simclr(), graphcl())
+    return isinstance(policy, FREE) or policy in (simclr(), simclr(colours=False), graphcl())
 
 
-def policy_of(policy: Asked, place: str, fill: int) -> Policy:
-    """A policy as a value, from a name (`fill` is what geometry uncovers), or from a file."""
+def policy_of(policy: Asked, place: str, data: Dataset) -> Policy:
+    """A policy as a value, from a name (as it is for this data), or from a file."""
     if policy is None:
         return Identity()
     if not isinstance(policy, Policy | str | Path):
         raise ArgumentError(place, "must be a policy, a name, a file or None", policy)
-    return policy if isinstance(policy, Policy) else find(str(policy), fill)
+    return policy if isinstance(policy, Policy) else find_for(data, str(policy))
 
 
 def resume(

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from torch import Tensor
 
 from augtree.errors import PolicyFileError, nearest
 from augtree.policies.codec import load
@@ -28,9 +25,6 @@ from augtree.transforms import (
     TrivialAugment,
 )
 from augtree.transforms.images import FILL
-
-if TYPE_CHECKING:
-    from augtree.data import Dataset
 
 GRAPHCL = 0.2
 """The share of a graph that GraphCL changes."""
@@ -78,13 +72,6 @@ def find(policy: str, fill: int = FILL) -> Policy:
         hint = nearest(policy.lower(), NAMED)
         raise PolicyFileError(policy, "", f"there is no such file, and the names are {', '.join(NAMED)}{hint}")
     return load(policy_in(Path(policy)) if Path(policy).is_dir() else policy)  # type: ignore[no-any-return]
-
-
-def find_for(data: Dataset, policy: str) -> Policy:
-    """A policy as `find` gives it, for a data set: "simclr" without colours where pictures are not grey or RGB."""
-    if policy.lower() == "simclr" and isinstance(data.samples, Tensor) and data.samples.shape[1] not in (1, 3):
-        return simclr(colours=False)
-    return find(policy, data.fill)
 
 
 def policy_in(folder: Path) -> Path:

@@ -15,7 +15,6 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, AugtreeError, DataError, RunError, nearest, number, whole_number
 from augtree.policies import Tree
 from augtree.policies.codec import Reader, to_json
-from augtree.policies.named import NAMED
 from augtree.runs import faults
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import exhaustive
@@ -25,6 +24,7 @@ from augtree.search.scorers import SCORERS, Bench, ScorerOptions
 from augtree.search.scorers.anneal import Branches
 from augtree.search.scorers.base import Score, mean, se
 from augtree.tasks import TASKS, Classification, Task
+from augtree.tasks.named import find_for
 from augtree.tasks.trainer import Trainer, seed_of
 from augtree.transforms import Space, Transform, spaces
 from augtree.transforms.base import Policy
@@ -66,6 +66,7 @@ def search_tree(
     wanted = checked_options(depth, scorer, probabilities, seed, budget, check, method)
     options, probabilities, depth, check, seed, most_passes, most_seconds = wanted
     check_data(data, space)
+    options.check(task)
     spec = {
         "version": VERSION,
         "kind": "search",
@@ -234,7 +235,7 @@ def against_free(bench: Bench, tree: Tree, check: float, watch: Watch, notes: li
     """The tree and the free policies, each by a training from the start, on the half that confirmed the nodes."""
     trainer, rows = bench.trainer, bench.confirm_rows
     policies: dict[str, Policy] = {"tree": tree} | {
-        name: NAMED[name](trainer.data.fill) for name in trainer.task.free[trainer.data.domain]
+        name: find_for(trainer.data, name) for name in trainer.task.free[trainer.data.domain]
     }
     steps = max(1, round(check * trainer.total_steps))
     found, losses = {}, {}

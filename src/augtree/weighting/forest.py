@@ -84,6 +84,7 @@ def search_forest(
         check_sendable(task, space, workers)
     check_data(data, space)
     check_groups(data)
+    wanted.scorer.check(task)
     for group in data.group_names:
         task.check(group_alone(data, group))
     how: dict[str, Any] = {

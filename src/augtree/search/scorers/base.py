@@ -17,6 +17,7 @@ from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.grow import BudgetSpentError, Built
+from augtree.tasks.base import Task
 from augtree.tasks.trainer import Rows, State, Trainer, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
@@ -182,6 +183,9 @@ class ScorerOptions:
 
     def __post_init__(self) -> None:
         number("sure", self.sure, 0, 1000)
+
+    def check(self, task: Task) -> None:
+        """Raise for a task that this scorer cannot judge by."""
 
     def at(self, bench: Bench) -> Any:
         """The scorer at its bench."""

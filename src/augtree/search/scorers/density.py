@@ -55,7 +55,6 @@ class Density(ScorerOptions):
 
     def at(self, bench: Bench) -> Any:
         """The scorer at its bench."""
-        self.check(bench.trainer.task)
         return Matching(self, bench)
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:
