@@ -95,22 +95,24 @@ def run(options: argparse.Namespace) -> None:
         print(f"{name}\n{result.to_text()}\n{time.perf_counter() - began:.0f} s", flush=True)
 
 
-def tables(place: Path) -> None:
-    """All evaluations of a folder, or of the file that was made of one."""
-    content = gathered(place) if place.is_dir() else json.loads(place.read_text())
+def tables(places: list[Path]) -> None:
+    """All evaluations of some folders, or of the file that was made of them."""
+    from_runs = places[0].is_dir()
+    content = gathered(places) if from_runs else json.loads(places[0].read_text())
     for protocol in sorted({found["protocol"] for found in content["evaluations"]}):
         mine = [found for found in content["evaluations"] if found["protocol"] == protocol]
         rows = list(dict.fromkeys(row for found in mine for row in found["rows"]))
         body = [[row, *[percent(found["rows"].get(row)) for found in mine]] for row in rows]
-        print(f"{protocol}\n{table(['row', *[found['set'] for found in mine]], body)}")
-    if place.is_dir():
+        heads = [f"{found['set']}, {found['seen']} labels left out" for found in mine]
+        print(f"{protocol}\n{table(['row', *heads], body)}")
+    if from_runs:
         print(f"written to {write('contrastive_graphs', content)}")
 
 
-def gathered(place: Path) -> dict[str, Any]:
+def gathered(places: list[Path]) -> dict[str, Any]:
     """Every evaluation, with the mean over random trees as one row."""
     out = []
-    for path in sorted(place.glob("evaluation-*/evaluation.json")):
+    for path in sorted(path for place in places for path in place.glob("evaluation-*/evaluation.json")):
         found, spec = json.loads(path.read_text()), json.loads((path.parent / "spec.json").read_text())
         rows = {line["row"]: {"mean": line["mean"], "sd": line["over_seeds"]} for line in found["lines"]}
         trees = [rows.pop(row)["mean"] for row in list(rows) if row.startswith("random tree ")]
@@ -150,7 +152,7 @@ def arguments() -> argparse.Namespace:
     one.add_argument("--device", default="auto")
     one.add_argument("--workers", type=int, default=1)
     two = commands.add_parser("table")
-    two.add_argument("place", type=Path)
+    two.add_argument("places", type=Path, nargs="+")
     return parser.parse_args()
 
 
@@ -159,4 +161,4 @@ if __name__ == "__main__":
     if options.command == "run":
         run(options)
     else:
-        tables(options.place)
+        tables(options.places)
