@@ -123,7 +123,9 @@ def resume(
     run: Annotated[Path, typer.Argument(help="The folder of a search, a forest, a comparison or an evaluation.")],
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Groups of a forest side by side; cores for an evaluation.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Groups of a forest side by side; cores for an evaluation.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped; the result is the one that it would have given."""
