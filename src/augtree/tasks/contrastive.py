@@ -142,21 +142,9 @@ class ContrastiveTrainer(Trainer):
 
     # ---- training
 
-    def train(
-        self,
-        state: State,
-        policy: Policy,
-        rates: Sequence[float],
-        seed: int,
-        rows: Rows | None = None,
-        tick: Any = None,
-        order: Order | None = None,
-    ) -> State:
-        """Train on as `Trainer.train` does, each epoch in whole batches: a sample is never in one of them twice."""
-        rows = self.rows if rows is None else some(rows)
-        if order is None:
-            order = partial(whole_batches, rows, min(self.task.batch_size, len(rows)), seed=seed)
-        return super().train(state, policy, rates, seed, rows, tick, order)
+    def order_of(self, rows: Rows, seed: int) -> Order:
+        """Each epoch in whole batches: a sample is never in one of them twice."""
+        return partial(whole_batches, rows, min(self.task.batch_size, len(rows)), seed=seed)
 
     def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
         """Two views of each sample: pictures [samples, 2, ...], graphs as two batches."""

@@ -21,7 +21,7 @@ from augtree.errors import ArgumentError, DataError, number, one_of, whole_numbe
 from augtree.keys import Key
 from augtree.tasks.classification import Classification
 from augtree.tasks.consistency import SCHEDULES, annealed, consistency, divergence, signal_threshold, taught
-from augtree.tasks.trainer import CHUNK_BYTES, Order, Rows, State, Trainer, seed_of, some, stream
+from augtree.tasks.trainer import CHUNK_BYTES, Order, Rows, State, Trainer, seed_of, some
 from augtree.tasks.weights import Optimizer, Weights
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
@@ -114,7 +114,7 @@ class SemiSupervisedTrainer(Trainer):
         pool = self.pool(rows)
         drawn = seed_of(seed, "unlabelled")
         if order is None:
-            orders = Orders(partial(stream, rows, seed=seed), partial(stream, pool, seed=drawn))
+            orders = Orders(self.order_of(rows, seed), self.order_of(pool, drawn))
         else:
             orders = Orders(order, beside(order, self.task.ratio, self.data, pool, drawn))
         return super().train(state, policy, rates, seed, rows, tick, orders)

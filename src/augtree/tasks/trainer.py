@@ -223,7 +223,7 @@ class Trainer:
         All rows are shuffled anew in each epoch, unless they come in an `order` of one's own.
         """
         rows = self.rows if rows is None else some(rows)
-        order = partial(stream, rows, seed=seed) if order is None else order
+        order = self.order_of(rows, seed) if order is None else order
         if not len(rates):
             return state
         with self.deterministically(), seeded(seed_of(seed, "model", state.step), self.device):
@@ -240,6 +240,10 @@ class Trainer:
                 if tick is not None:
                     tick(done)
             return self._state(state.step + done)
+
+    def order_of(self, rows: Rows, seed: int) -> Order:
+        """The order that samples come in: all of them, shuffled anew in each epoch."""
+        return partial(stream, rows, seed=seed)
 
     def fit(self, policy: Policy, seed: int, steps: int | None = None, rows: Rows | None = None) -> State:
         """A whole training from the start."""
