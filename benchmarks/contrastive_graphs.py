@@ -115,10 +115,12 @@ def gathered(places: list[Path]) -> dict[str, Any]:
     for path in sorted(path for place in places for path in place.glob("evaluation-*/evaluation.json")):
         found, spec = json.loads(path.read_text()), json.loads((path.parent / "spec.json").read_text())
         rows = {line["row"]: {"mean": line["mean"], "sd": line["over_seeds"]} for line in found["lines"]}
-        trees = [rows.pop(row)["mean"] for row in list(rows) if row.startswith("random tree ")]
-        if trees:
-            sd = float(np.std(trees, ddof=1)) if len(trees) > 1 else None
-            rows["random trees"] = {"mean": float(np.mean(trees)), "sd": sd, "each": trees}
+        trees = [rows.pop(row) for row in list(rows) if row.startswith("random tree ")]
+        if len(trees) == 1:
+            rows["one random tree"] = trees[0]
+        elif trees:
+            each = [tree["mean"] for tree in trees]
+            rows["random trees"] = {"mean": float(np.mean(each)), "sd": float(np.std(each, ddof=1)), "each": each}
         about = {"set": spec["data"]["name"], "protocol": found["protocol"], "run": path.parent.name}
         more = {"seeds": spec["seeds"], "seen": found["seen"], "policies": found["policies"], "notes": found["notes"]}
         out.append({**about, "rows": rows, **more})
