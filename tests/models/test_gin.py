@@ -8,28 +8,13 @@ from torch_geometric.data import Batch, Data
 
 from augtree.errors import InputError
 from augtree.models import Inputs, build
-from augtree.models.gin import degrees, pool
+from models.small import graph, trained
 
 POOLINGS = ["sum", "mean", "max"]
 
 
-def graph(nodes, edges, features=4, seed=0):
-    """An undirected graph with random node features."""
-    ends = torch.tensor([*edges, *[(b, a) for a, b in edges]], dtype=torch.int64).reshape(-1, 2).T
-    if features == 0:
-        return Data(edge_index=ends, num_nodes=nodes)
-    return Data(x=torch.randn(nodes, features, generator=torch.Generator().manual_seed(seed)), edge_index=ends)
-
-
 def gin(features=4, **options):
-    """A network as it is after some training: norms that do something."""
-    torch.manual_seed(0)
-    model = build("gin", Inputs("graph", features, 0, 3), **options).double().eval()
-    for module in model.modules():
-        if isinstance(module, torch.nn.BatchNorm1d):
-            module.running_mean.normal_()
-            module.running_var.uniform_(0.5, 2)
-    return model
+    return trained("gin", features, **options)
 
 
 SQUARE = graph(4, [(0, 1), (1, 2), (2, 3), (3, 0)], seed=1)
@@ -103,22 +88,15 @@ def test_without_features_the_degrees_count():
 
 
 def test_degrees_are_one_hot_up_to_64():
+    """A star of 70, and two edges back."""
     leaves = torch.arange(1, 71)
     edges = torch.cat([torch.stack([leaves, torch.zeros_like(leaves)]), torch.tensor([[0, 0], [1, 2]])], dim=1)
-    found = degrees(edges, 71)
+    found = gin(0).node_features(Data(edge_index=edges), 71)
     assert found.shape == (71, 65)
-    assert found.int().argmax(dim=1).tolist() == [64, 1, 1] + [0] * 68
+    assert found.argmax(dim=1).tolist() == [64, 1, 1] + [0] * 68
     assert (found.sum(dim=1) == 1).all()
-    assert degrees(edges[:, :64], 71)[0].int().argmax() == 64
-    assert degrees(edges[:, :63], 71)[0].int().argmax() == 63
-
-
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [("sum", [[0.0], [-8.0], [0.0]]), ("mean", [[0.0], [-4.0], [0.0]]), ("max", [[0.0], [-3.0], [0.0]])],
-)
-def test_a_graph_without_nodes_is_zero(how, expected):
-    assert pool(torch.tensor([[-3.0], [-5.0]]), torch.tensor([1, 1]), 3, how).tolist() == expected
+    assert gin(0).node_features(Data(edge_index=edges[:, :64]), 71)[0].argmax() == 64
+    assert gin(0).node_features(Data(edge_index=edges[:, :63]), 71)[0].argmax() == 63
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

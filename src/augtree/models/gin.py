@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from augtree.errors import ArgumentError, InputError, whole_number
 from augtree.models.base import Inputs, Model
+from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
 
-POOLINGS = ("sum", "mean", "max")
 HIGHEST_DEGREE = 64
 
 
@@ -39,10 +38,7 @@ class Gin(Model):
 
     def __init__(self, inputs: Inputs, *, layers: int = 3, hidden: int = 64, pooling: str = "sum") -> None:
         super().__init__()
-        whole_number("layers", layers, 1, 64)
-        whole_number("hidden", hidden, 1, 8192)
-        if pooling not in POOLINGS:
-            raise ArgumentError("pooling", f"must be one of {', '.join(POOLINGS)}", pooling)
+        check_form(layers, hidden, pooling)
         self.channels, self.pooling = inputs.channels, pooling
         widths = [inputs.channels or HIGHEST_DEGREE + 1, *[hidden] * layers]
         self.layers = nn.ModuleList([Layer(a, b) for a, b in pairwise(widths)])
@@ -59,35 +55,8 @@ class Gin(Model):
 
     def node_features(self, batch: Any, nodes: int) -> Tensor:
         """The given ones, or the degrees."""
-        if not self.channels:
-            return degrees(batch.edge_index, nodes).to(self.fc.weight.dtype)
-        x: Tensor | None = batch.x
-        if x is None or x.shape[1:] != (self.channels,):
-            got = "no x" if x is None else f"x of shape {list(x.shape)}"
-            raise InputError(f"this gin needs graphs with {self.channels} node features, got {got}")
+        if self.channels:
+            x = given_features(batch, self.channels, "gin")
+        else:
+            x = one_hot(degrees(batch.edge_index, nodes), HIGHEST_DEGREE)
         return x.to(self.fc.weight.dtype)
-
-
-def membership(batch: Any) -> tuple[Tensor, int]:
-    """The graph of each node, and how many graphs there are; a Data is a batch of one."""
-    if batch.batch is None:
-        return batch.edge_index.new_zeros(batch.num_nodes), 1
-    return batch.batch, batch.num_graphs
-
-
-def degrees(edges: Tensor, nodes: int) -> Tensor:
-    """How many edges come into each node, one-hot; the last column is for all from 64 on."""
-    count = edges.new_zeros(nodes).index_add(0, edges[1], torch.ones_like(edges[1])).clamp(max=HIGHEST_DEGREE)
-    return count[:, None] == torch.arange(HIGHEST_DEGREE + 1, device=edges.device)
-
-
-def pool(x: Tensor, graph: Tensor, graphs: int, how: str) -> Tensor:
-    """The sum, mean or maximum over the nodes of each graph; 0 where a graph has none."""
-    zeros = x.new_zeros(graphs, x.shape[1])
-    if how == "max":
-        return zeros.scatter_reduce(0, graph[:, None].expand_as(x), x, "amax", include_self=False)
-    total = zeros.index_add(0, graph, x)
-    if how == "sum":
-        return total
-    count = x.new_zeros(graphs).index_add(0, graph, torch.ones_like(x[:, 0]))
-    return total / count.clamp(min=1)[:, None]

@@ -1,0 +1,57 @@
+"""What the models of graphs have in common: whose a node is, what is known of it, and how nodes become a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from augtree.errors import InputError, one_of, whole_number
+
+POOLINGS = ("sum", "mean", "max")
+
+
+def check_form(layers: int, hidden: int, pooling: str) -> None:
+    """That there can be such a network."""
+    whole_number("layers", layers, 1, 64)
+    whole_number("hidden", hidden, 1, 8192)
+    one_of("pooling", pooling, POOLINGS)
+
+
+def membership(batch: Any) -> tuple[Tensor, int]:
+    """The graph of each node, and how many graphs there are; a Data is a batch of one."""
+    if batch.batch is None:
+        return batch.edge_index.new_zeros(batch.num_nodes), 1
+    return batch.batch, batch.num_graphs
+
+
+def given_features(batch: Any, channels: int, model: str) -> Tensor:
+    """The nodes' x, or an InputError where it is not what the model was made for."""
+    x: Tensor | None = batch.x
+    if x is None or x.shape[1:] != (channels,):
+        got = "no x" if x is None else f"x of shape {list(x.shape)}"
+        raise InputError(f"this {model} needs graphs with {channels} node features, got {got}")
+    return x
+
+
+def degrees(edges: Tensor, nodes: int) -> Tensor:
+    """How many edges come into each node; an edge goes from edges[0] to edges[1]."""
+    return edges.new_zeros(nodes).index_add(0, edges[1], torch.ones_like(edges[1]))
+
+
+def one_hot(counts: Tensor, highest: int) -> Tensor:
+    """A column for each number from 0 on; the last one is for all from `highest` on."""
+    return counts.clamp(max=highest)[:, None] == torch.arange(highest + 1, device=counts.device)
+
+
+def pool(x: Tensor, graph: Tensor, graphs: int, how: str) -> Tensor:
+    """The sum, mean or maximum over the nodes of each graph; 0 where a graph has none."""
+    zeros = x.new_zeros(graphs, x.shape[1])
+    if how == "max":
+        return zeros.scatter_reduce(0, graph[:, None].expand_as(x), x, "amax", include_self=False)
+    total = zeros.index_add(0, graph, x)
+    if how == "sum":
+        return total
+    count = x.new_zeros(graphs).index_add(0, graph, torch.ones_like(x[:, 0]))
+    return total / count.clamp(min=1)[:, None]
