@@ -9,6 +9,7 @@ from augtree.models import Inputs, Model, build
 
 PICTURES = Inputs("image", 3, 32, 10)
 GRAPHS = Inputs("graph", 4, 0, 2)
+OF_GRAPHS = ("gin", "resgcn")
 
 
 def count(name, inputs, **options):
@@ -33,9 +34,9 @@ def test_logits_are_the_classifier_of_the_features(name):
     assert torch.equal(model(pictures), model.fc(model.features(pictures)))
 
 
-@pytest.mark.parametrize("name", ["wrn-10-1", "resnet18", "cnn", "gin"])
+@pytest.mark.parametrize("name", ["wrn-10-1", "resnet18", "cnn", "gin", "resgcn"])
 def test_weights_depend_on_the_seed_alone(name):
-    inputs = GRAPHS if name == "gin" else PICTURES
+    inputs = GRAPHS if name in OF_GRAPHS else PICTURES
     made = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
@@ -54,7 +55,10 @@ def test_sizes_that_are_published():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("resnet19", r"model must be one of wrn-D-K .*resnet50, gin \(did you mean resnet18\?\), got 'resnet19'"),
+        (
+            "resnet19",
+            r"model must be one of wrn-D-K .*resnet50, gin, resgcn \(did you mean resnet18\?\), got 'resnet19'",
+        ),
         ("wrn-16", r"model must be one of wrn-D-K \(such as wrn-16-4\)"),
         ("wrn-15-4", r"depth must be 6n \+ 4 .*, got 15"),
         ("wrn-4-4", "depth must be a whole number from 10 to 1000, got 4"),
@@ -71,6 +75,7 @@ def test_a_name_that_is_none(name, message):
     ("name", "inputs", "message"),
     [
         ("gin", PICTURES, "inputs/domain must be 'graph' for gin, got 'image'"),
+        ("resgcn", PICTURES, "inputs/domain must be 'graph' for resgcn, got 'image'"),
         ("cnn", GRAPHS, "inputs/domain must be 'image' for cnn, got 'graph'"),
         ("wrn-16-4", PICTURES._replace(size=7), "inputs/size must be at least 8 pixels for wrn-16-4, got 7"),
         ("cnn", PICTURES._replace(channels=0), "inputs/channels must be a whole number from 1"),
@@ -99,11 +104,14 @@ def test_an_option_that_the_model_does_not_have():
         ("gin", "layers", 0),
         ("gin", "hidden", 1.5),
         ("gin", "pooling", 3),
+        ("resgcn", "layers", 65),
+        ("resgcn", "hidden", 0),
+        ("resgcn", "pooling", "median"),
     ],
 )
 def test_an_option_out_of_its_range(name, option, value):
     with pytest.raises(ArgumentError, match=f"{option} must be"):
-        build(name, GRAPHS if name == "gin" else PICTURES, **{option: value})
+        build(name, GRAPHS if name in OF_GRAPHS else PICTURES, **{option: value})
 
 
 def test_a_function_makes_the_model():

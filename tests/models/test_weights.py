@@ -26,9 +26,9 @@ def cnn():
     return model
 
 
-@pytest.mark.parametrize("name", ["wrn-10-1", "cnn", "gin"])
+@pytest.mark.parametrize("name", ["wrn-10-1", "cnn", "gin", "resgcn"])
 def test_what_is_saved_is_loaded(name, tmp_path):
-    inputs = Inputs("graph", 2, 0, 3) if name == "gin" else TINY
+    inputs = Inputs("graph", 2, 0, 3) if name in ("gin", "resgcn") else TINY
     first = build(name, inputs)
     path = saved(tmp_path / "a.safetensors", first.state_dict())
     assert different(first, build(name, inputs)) != set()

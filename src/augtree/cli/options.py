@@ -89,7 +89,8 @@ def task_options(
         option(TASK, "classification (default), contrastive, graphcl, tree-paper or semisupervised.", "--task"),
     ] = None,
     model: Annotated[
-        str | None, option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, ...; auto (default) chooses by size.")
+        str | None,
+        option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, resgcn, ...; auto (default) chooses by size."),
     ] = None,
     epochs: Annotated[float | None, option(TASK, "The length of a training (default: 80).")] = None,
     steps: Annotated[int | None, option(TASK, "The length of a training in steps, instead of epochs.")] = None,

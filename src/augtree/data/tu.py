@@ -39,7 +39,7 @@ def tu_dataset(path: str | Path, *, features: str | None = None, seed: int = 0) 
 
     With features="degree", nodes of a set that says nothing of its nodes get the one-hot degree that they have in
     the file as x, which augmentation then treats as a feature like any other. Without, gin takes the degrees that
-    nodes have once the graph is augmented.
+    nodes have once the graph is augmented, as resgcn always does.
     """
     need("torch_geometric.data", "graph")
     if features is not None:

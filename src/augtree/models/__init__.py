@@ -13,6 +13,7 @@ from augtree.errors import ArgumentError, nearest, whole_number
 from augtree.models.base import Inputs, Model
 from augtree.models.cnn import Cnn
 from augtree.models.gin import Gin
+from augtree.models.resgcn import ResGcn
 from augtree.models.resnet import resnet18, resnet50
 from augtree.models.weights import load_weights
 from augtree.models.wide_resnet import WideResNet, check_form
@@ -35,6 +36,7 @@ MAKERS = {
     "resnet18": Maker("image", 8, resnet18),
     "resnet50": Maker("image", 8, resnet50),
     "gin": Maker("graph", 0, Gin),
+    "resgcn": Maker("graph", 0, ResGcn),
 }
 """All but the wide residual networks, whose names have numbers in them."""
 
@@ -42,8 +44,8 @@ MAKERS = {
 def build(model: str | Callable[[], nn.Module], inputs: Inputs, **options: Any) -> nn.Module:
     """A new model: a built-in by its name, or what a function returns.
 
-    Names: wrn-D-K, resnet18, resnet50, cnn, gin. All of them take weights=FILE, a safetensors state dict, and say in
-    `weights_note` what was left at random. Random weights depend on torch's global seed alone.
+    Names: wrn-D-K, resnet18, resnet50, cnn, gin, resgcn. All of them take weights=FILE, a safetensors state dict, and
+    say in `weights_note` what was left at random. Random weights depend on torch's global seed alone.
 
     >>> build("wrn-16-4", Inputs("image", 3, 32, 10)).fc
     Linear(in_features=256, out_features=10, bias=True)

@@ -28,10 +28,10 @@ DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}
 class Task:
     """How a model is trained; what is not said has the default that stands here. Each task adds what is its own.
 
-    `model` is a name (wrn-16-4, resnet18, cnn, gin, ...) or a function that makes a module; "auto" is cnn up to 16
-    px (on a CPU up to 64), wrn-16-4 up to 64 px, resnet18 above, and gin for graphs. `preprocess` comes before the
-    policy: "default" is the data set's own (flips and crops for CIFAR-10, nothing for digits and folders), None is
-    nothing.
+    `model` is a name (wrn-16-4, resnet18, cnn, gin, resgcn, ...) or a function that makes a module; "auto" is cnn up
+    to 16 px (on a CPU up to 64), wrn-16-4 up to 64 px, resnet18 above, and gin for graphs. `preprocess` comes before
+    the policy: "default" is the data set's own (flips and crops for CIFAR-10, nothing for digits and folders), None
+    is nothing.
     """
 
     kind: ClassVar[str] = ""

@@ -1,0 +1,70 @@
+"""Residual graph convolutional networks (Chen, Bian and Sun 2019) on a PyG batch, without PyG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from augtree.models.base import Inputs, Model
+from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
+
+HIGHEST_DEGREE = 100
+
+
+class Layer(nn.Module):
+    """A node's features, and what the convolution of the normed ones adds to them."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.bn, self.linear = nn.BatchNorm1d(hidden), nn.Linear(hidden, hidden)
+
+    def forward(self, x: Tensor, edges: Tensor, root: Tensor) -> Tensor:
+        """The nodes' next features."""
+        return x + F.relu(self.linear(convolved(self.bn(x), edges, root)))
+
+
+class ResGcn(Model):
+    """Layers of graph convolutions, each added to what came before; the classifier sees the last, pooled.
+
+    A node has the features that its graph gives it, its degree, and its degree one-hot: that of the graph as it
+    comes, which is after augmentation.
+    """
+
+    def __init__(self, inputs: Inputs, *, layers: int = 3, hidden: int = 128, pooling: str = "sum") -> None:
+        super().__init__()
+        check_form(layers, hidden, pooling)
+        self.channels, self.pooling = inputs.channels, pooling
+        known = inputs.channels + 1 + HIGHEST_DEGREE + 1
+        self.bn, self.linear = nn.BatchNorm1d(known), nn.Linear(known, hidden)
+        self.layers = nn.ModuleList([Layer(hidden) for _ in range(layers)])
+        self.fc = nn.Linear(hidden, inputs.outputs)
+
+    def features(self, batch: Any) -> Tensor:
+        """The pooled nodes of the last layer."""
+        graph, graphs = membership(batch)
+        degree = degrees(batch.edge_index, len(graph))
+        x = F.relu(self.linear(self.bn(self.node_features(batch, degree))))
+        x = x.to(self.fc.weight.dtype)  # the sum of the layers is exact where each of them is in half precision
+        root = (degree + 1).to(x.dtype).rsqrt()[:, None]
+        for layer in self.layers:
+            x = layer(x, batch.edge_index, root)
+        return pool(x, graph, graphs, self.pooling)
+
+    def node_features(self, batch: Any, degree: Tensor) -> Tensor:
+        """The given ones, the degree, and the degree one-hot."""
+        known = [degree[:, None], one_hot(degree, HIGHEST_DEGREE)]
+        if self.channels:
+            known.insert(0, given_features(batch, self.channels, "resgcn"))
+        return torch.cat([part.to(self.fc.weight.dtype) for part in known], dim=1)
+
+
+def convolved(x: Tensor, edges: Tensor, root: Tensor) -> Tensor:
+    """D^-1/2 (A + I) D^-1/2 x, where root [nodes, 1] is the diagonal of D^-1/2, and D counts the node itself.
+
+    An edge goes from edges[0] to edges[1], and counts as often as it is there.
+    """
+    x = x * root
+    return x.index_add(0, edges[1], x[edges[0]]) * root
