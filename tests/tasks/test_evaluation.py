@@ -3,6 +3,7 @@ import pytest
 
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError
+from augtree.policies.named import find
 from augtree.tasks.evaluation import GRID, PROTOCOLS, Protocol, find_protocol, fitted, folds_of, judge_fold
 from tasks.small import blobs
 from tasks.test_contrastive import graphs
@@ -119,11 +120,27 @@ def test_protocols_by_name():
     assert find_protocol("graphcl").task().options == {"layers": 3, "hidden": 32}
     assert (find_protocol("graphcl").task().epochs, find_protocol("tree-paper").task().epochs) == (20, 100)
     assert find_protocol("tree-paper").penalties == (1.0,)
+    assert (find_protocol("graphcl").model, find_protocol("tree-paper").model) == ("gin", "resgcn")
     assert GRAPHCL.task(device="cpu").temperature == 0.2
     assert GRAPHCL.departures(GRAPHCL.task(device="cpu")) == []
     assert GRAPHCL.departures(GRAPHCL.task(epochs=3)) == ["epochs=3"]
     with pytest.raises(ArgumentError, match="protocol must be one of graphcl"):
         find_protocol("graphclr")
+
+
+def test_the_paper_s_encoder():
+    """Three residual layers of 128, on one feature of the graphs, the degree, and the degree up to 100 one-hot."""
+    data = graphs(40)
+    ready = PROTOCOLS["tree-paper"].task(device="cpu", steps=20, samples="all").prepare(data)
+    state = ready.fit(find("graphcl"), 0)
+    features = ready.features(state, np.arange(40)).numpy()
+    assert features.shape == (40, 128)
+    shapes = {name: list(tensor.shape) for name, tensor in ready.module(state).state_dict().items()}
+    assert shapes["linear.weight"] == [128, 1 + 1 + 101]
+    assert [name for name in shapes if name.startswith("layers.") and shapes[name] == [128, 128]] == [
+        "layers.0.linear.weight", "layers.1.linear.weight", "layers.2.linear.weight"]  # fmt: skip
+    known = (features[:30], data.labels.numpy()[:30])
+    assert judge_fold(PROTOCOLS["tree-paper"], known, (features[30:], data.labels.numpy()[30:])).accuracy > 0.9
 
 
 def test_whatever_changes_the_training_is_a_departure():
