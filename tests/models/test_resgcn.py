@@ -170,6 +170,14 @@ def test_a_projection_may_stand_for_the_classifier():
     assert model(Batch.from_data_list([SQUARE, TAIL])).shape == (2, 5)
 
 
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_nothing_is_made_on_another_device_than_the_graphs(pooling):
+    """Tensors of the meta device, as those of a GPU, do not go together with others."""
+    model = build("resgcn", Inputs("graph", 4, 0, 3), pooling=pooling).to("meta")
+    logits = model(Batch.from_data_list([SQUARE, LOOSE]).to("meta"))
+    assert (logits.device.type, logits.shape) == ("meta", (2, 3))
+
+
 def test_features_of_any_number_type():
     model = resgcn()
     whole = Data(x=torch.eye(4, dtype=torch.int64), edge_index=SQUARE.edge_index)

@@ -47,7 +47,7 @@ class ResGcn(Model):
         graph, graphs = membership(batch)
         degree = degrees(batch.edge_index, len(graph))
         x = F.relu(self.linear(self.bn(self.node_features(batch, degree))))
-        x = x.to(self.fc.weight.dtype)  # the sum of the layers is exact where each of them is in half precision
+        x = x.to(self.fc.weight.dtype)  # the layers add up in full precision where each of them has half
         root = (degree + 1).to(x.dtype).rsqrt()[:, None]
         for layer in self.layers:
             x = layer(x, batch.edge_index, root)
