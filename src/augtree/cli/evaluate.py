@@ -70,7 +70,7 @@ def evaluate(
             " search."
         ),
     ] = SEEN,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that fit classifiers.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Classifiers that are fitted at once.")] = 1,
     out: Out = None,
     as_json: Json = False,
     run: Path | None = None,
