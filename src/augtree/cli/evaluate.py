@@ -115,12 +115,15 @@ def task_of(protocol: Any, asked: dict[str, Any]) -> Any:
 
 
 def with_all_labels(data: Any) -> Any:
-    """The data of a run that had the labels of some samples only, with those of all: for folds of the others."""
+    """The data of a run that had the labels of some samples only, with those of all: for folds of the others.
+
+    Groups are not merged: others would be too small. A forest knows which of them its own are made of.
+    """
     from augtree.data import load
 
     if (data.source or {}).get("labels") is None:
         return data
-    found = load(**{name: value for name, value in data.source.items() if name != "labels"})
+    found = load(**{name: value for name, value in data.source.items() if name not in ("labels", "merge")})
     say(f"With all labels: {found}")
     return found
 
