@@ -65,6 +65,36 @@ def test_a_forest(folder, tmp_path):
     assert set(at.load(tmp_path / "f" / "forest.json").groups) == {"x", "y"}
 
 
+@pytest.mark.parametrize("groups", [[], ["--groups", "column:camera"]])
+def test_a_forest_of_groups_that_were_merged_since_few_have_labels(groups, tmp_path):
+    """With all labels no group is too small, and none would be merged."""
+    rng, place = np.random.default_rng(0), tmp_path / "mine"
+    place.mkdir()
+    lines = ["path,label,group,camera,split"]
+    for i in range(120):
+        grey = rng.integers(0, 100, (10, 10, 3)) + 30 * (i % 2) + 20 * (i // 2 % 3)
+        Image.fromarray(grey.astype(np.uint8)).save(place / f"{i}.png")
+        lines.append(f"{i}.png,{'ab'[i % 2]},{'xyz'[i // 2 % 3]},{'uvw'[i // 2 % 3]},{split_of(i // 6)}")
+    (place / "index.csv").write_text("\n".join(lines) + "\n")
+    run = tmp_path / "run"
+    quick = ["--scorer", "density", "--set", "train=0.5", "--depth", 1, "--space", "simclr", "--check", 0]
+    few = ["--labels", 5, "--merge", "nearest", *groups]
+    last(invoke("forest", place, *few, *QUICK, *quick, "--alpha", 1, "--out", run, "--json"))
+    assert {len(name) for name in at.load(run / "forest.json").groups} == {1, 3}  # one group alone, and two merged
+    ask = ["--protocol", "tree-paper", "--seeds", 1, "--json"]
+    found = last(invoke("evaluate", run, *ask, "--out", tmp_path / "e"))
+    assert found["lines"][-1]["row"] == "run"
+    assert not any("failed" in row for row in found["rows"])
+    content = (tmp_path / "e" / "evaluation.json").read_bytes()
+    (tmp_path / "e" / "evaluation.json").unlink()
+    last(invoke("resume", tmp_path / "e", "--json"))
+    assert (tmp_path / "e" / "evaluation.json").read_bytes() == content
+
+
+def split_of(i):
+    return "train" if i < 11 else "val" if i < 15 else "test"
+
+
 def a_run(place, data, **more):
     """The folder of a search with labels, as far as others read it."""
     place.mkdir()

@@ -226,6 +226,53 @@ def test_random_and_pretrained_encoders_are_what_they_are_called(tmp_path, asked
     assert not any("trained with labels" in note for note in evaluated_with(tmp_path / "c").notes)
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """Label-free searches on few labels, begun with weights that were trained with all labels, and without any."""
+    place, data = tmp_path_factory.mktemp("begun"), blobs(train=100, val=40, test=40)
+    few = data.with_labels(20)
+    width = {"width": 4}
+    at.train(
+        data, Classification(model="cnn", steps=3, batch_size=16, device="cpu", options=width), out=place / "with"
+    )
+    at.train(data, task(steps=3), out=place / "without")
+    for name in ("with", "without"):
+        asked = task(
+            steps=3,
+            judge="alignment-uniformity",
+            views="one",
+            options={**width, "weights": str(place / name / "model.safetensors")},
+        )
+        out = place / f"search {name}"
+        at.search_tree(few, asked, [Cutout(0.4)], depth=1, scorer=Density(train=0.5), check=0, out=out)
+    return place, few
+
+
+def test_a_search_that_began_with_weights_from_labels_is_not_label_free(begun):
+    place, few = begun
+    found = {name: seen_by_searches({"t": str(place / f"search {name}")}, {}, few) for name in ("with", "without")}
+    assert np.array_equal(found["with"], np.setdiff1d(np.arange(len(few)), few.indices("test")))
+    assert len(found["without"]) == 0
+    (place / "with" / "training.json").rename(place / "with" / "hidden.json")
+    assert len(seen_by_searches({"t": str(place / "search with")}, {}, few)) == 0  # nobody tells
+    (place / "with" / "hidden.json").rename(place / "with" / "training.json")
+
+
+def test_that_a_search_began_with_weights_from_labels_is_told(begun, tmp_path):
+    place, few = begun
+    asked = {"seeds": 1, "protocol": "tree-paper"}
+    run = place / "search with"
+    found = at.evaluate(few, task(steps=1), {"t": str(run), "none": None}, **asked, out=tmp_path / "e")
+    weights = place / "with" / "model.safetensors"
+    told = f"{run} began with {weights}, which was trained with labels (classification): all but its test samples"
+    assert [note for note in found.notes if told in note] == [f"{told} count as seen."]
+    assert {row["fitted"] + row["tested"] for row in found.rows} == {40}
+    assert at.resume(tmp_path / "e", data=few).notes == found.notes
+    for name, seen in (("without", None), ("with", [])):
+        other = at.evaluate(few, task(steps=1), {"t": str(place / f"search {name}")}, seen=seen, **asked)
+        assert not any("count as seen" in note for note in other.notes)
+
+
 def evaluated_with(folder):
     options = {"width": 4, "weights": str(folder / "model.safetensors")}
     return at.evaluate(blobs(), task(steps=1, options=options), {"none": None}, protocol="linear", seeds=1)

@@ -59,6 +59,7 @@ def test_forests_of_other_groups_are_judged_in_those_of_the_data(tmp_path):
         ),
         (lambda: at.Weighted(forest("size0", "size1", "x")), "and no tree for, got 'x'"),
         (lambda: at.Weighted(at.Tree()), "forest must be a forest"),
+        (lambda: at.Weighted(forest("size0"), merge="closest"), "merge must be one of nearest"),
         (lambda: at.Weighted(forest("size0"), {"alpha": 3}), "weighting must be augtree.weighting.Weighting"),
     ],
 )

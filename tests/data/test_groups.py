@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 import augtree as at
-from augtree.data.groups import check_groups, cut, group, likest, merged, problems, shapes
+from augtree.data.groups import check_groups, cut, group, joined_as, likest, merged, problems, shapes, whole_of
 from augtree.errors import ArgumentError, DataError
 
 
@@ -139,6 +139,31 @@ def test_small_groups_are_reported_before_anything_runs():
     assert found.group_names == ("big+noval+one class+untrained",)
     assert "groups that are too small were merged" in found.notes[-1]
     assert len(found) == len(data)
+
+
+def test_groups_are_joined_by_the_names_of_merged_ones():
+    data = pictures(["a"] * 60 + ["b"] * 60 + ["c"] * 6 + ["d"] * 6)
+    wanted = merged(data, "nearest")
+    assert wanted.group_names == ("a", "b+c+d")
+    found = joined_as(data, wanted.group_names)
+    assert found.group_names == wanted.group_names
+    assert np.array_equal(found.groups, wanted.groups)
+    assert joined_as(found, wanted.group_names).fingerprint == wanted.fingerprint
+    assert joined_as(data, ["a+d", "x"]).group_names == ("a+d", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("part", "names", "whole"),
+    [
+        ("b", ["a+b+c", "d"], "a+b+c"),
+        ("b", ["ab+c", "bc"], "b"),
+        ("a+b", ["a+b+c"], "a+b+c"),
+        ("a", ["a", "a+b"], "a"),
+        ("a", ["a+b", "a+c"], "a"),  # nobody knows
+    ],
+)
+def test_what_a_group_is_part_of(part, names, whole):
+    assert whole_of(part, names) == whole
 
 
 def test_the_likest_is_the_nearest_in_colour():

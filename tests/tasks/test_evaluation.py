@@ -4,7 +4,16 @@ import pytest
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError
 from augtree.policies.named import find
-from augtree.tasks.evaluation import GRID, PROTOCOLS, Protocol, find_protocol, fitted, folds_of, judge_fold
+from augtree.tasks.evaluation import (
+    GRID,
+    PROTOCOLS,
+    Protocol,
+    find_protocol,
+    fitted,
+    folds_of,
+    judge_fold,
+    squared_distances,
+)
 from tasks.small import blobs
 from tasks.test_contrastive import graphs
 
@@ -101,19 +110,70 @@ def test_random_labels_are_not_learned():
     assert abs(np.mean(found) - 0.5) < 0.1  # 400 guesses, not all independent
 
 
-def test_the_penalty_is_chosen_within_the_training_samples():
-    from sklearn.model_selection import StratifiedKFold
+def hard(seed, count=150, classes=2, columns=6, scale=1.0, far=0.0, waves=0):
+    """Clouds that overlap, some of them with wrong labels, or one cloud in waves: each problem has its own best C."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(count) % classes
+    features = rng.normal(size=(count, columns)) + rng.normal(size=(classes, columns))[labels]
+    if waves:
+        return features, (np.sin(waves * features).sum(axis=1) > 0).astype(int)
+    return scale * features + far, np.where(rng.random(count) < 0.1, rng.integers(classes, size=count), labels)
+
+
+def of_scikit_learn(train, labels, test):
+    """The C and the predictions of scikit-learn's own search."""
+    from sklearn.model_selection import GridSearchCV
     from sklearn.svm import SVC
 
-    features, labels = points(60, seed=4)
-    labels = np.where(np.random.default_rng(1).random(60) < 0.2, 1 - labels, labels)
-    by_hand = []
-    for c in GRID:
-        parts = StratifiedKFold(5).split(features, labels)
-        scores = [SVC(C=c).fit(features[a], labels[a]).score(features[b], labels[b]) for a, b in parts]
-        by_hand.append(np.mean(scores))
-    chosen = fitted(GRAPHCL, features, labels)
-    assert chosen.best_params_["model__C"] == GRID[int(np.argmax(by_hand))]
+    inner = min(5, np.unique(labels, return_counts=True)[1].min())
+    search = GridSearchCV(SVC(), {"C": list(GRID)}, cv=inner, scoring="accuracy").fit(train, labels)
+    return search.best_params_["C"], search.predict(test)
+
+
+PROBLEMS = [
+    *({"seed": seed, "classes": 2 + seed % 3} for seed in range(9)),
+    {"seed": 9, "columns": 2, "waves": 3},
+    {"seed": 9, "columns": 3, "waves": 1},
+    {"seed": 9, "scale": 1e4},
+    {"seed": 10, "far": 1e5},
+    {"seed": 11, "scale": 0.0},  # features of no variance
+    {"seed": 12, "count": 60, "classes": 9},  # fewer than five of a class
+]
+
+
+@pytest.mark.parametrize("asked", PROBLEMS, ids=lambda asked: f"{asked}")
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_rbf_svm_is_scikit_learn_s(asked, workers):
+    features, labels = hard(**asked)
+    part = len(labels) * 2 // 3
+    train, test = (features[:part], labels[:part]), (features[part:], labels[part:])
+    c, predicted = of_scikit_learn(*train, test[0])
+    found = judge_fold(GRAPHCL, train, test, workers)
+    assert found.c == c
+    assert np.array_equal(found.predicted, predicted)
+
+
+def test_the_problems_are_not_all_solved_by_one_penalty():
+    chosen = set()
+    for asked in PROBLEMS:
+        features, labels = hard(**asked)
+        chosen.add(of_scikit_learn(features, labels, features)[0])
+    assert min(chosen) < 0.1
+    assert max(chosen) > 10
+
+
+def test_the_first_of_equal_penalties_is_chosen():
+    features, labels = points(60)
+    apart = features + 100 * labels[:, None]
+    found = judge_fold(Protocol("equal", "", "rbf", (1e3, 1e1, 1e2)), (apart, labels), (apart, labels))
+    assert (found.c, found.accuracy) == (1e3, 1)
+
+
+def test_distances_are_those_of_every_pair():
+    features = np.random.default_rng(0).normal(size=(7, 3)) + [0, 1e6, -1e3]
+    expected = [[sum((a - b) ** 2) for b in features] for a in features]
+    assert np.allclose(squared_distances(features), expected, rtol=1e-9, atol=1e-9)
+    assert (squared_distances(np.repeat(features[:2], 5, axis=0)) >= 0).all()
 
 
 def test_protocols_by_name():

@@ -1,5 +1,6 @@
 """Algorithm 2 on problems whose answer is known."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from augtree.tasks import Classification, Contrastive
 from augtree.tasks.trainer import stream
 from augtree.transforms import Invert
 from augtree.weighting import Weighting
-from augtree.weighting.fit import WeightedTraining, mixed
+from augtree.weighting.fit import WeightedTraining, begun, mixed
 from augtree.weighting.hypergradient import conjugate_gradients, pulled
 from augtree.weighting.step import Hypergradient
 
@@ -215,6 +216,88 @@ def test_samples_are_drawn_by_weight_and_every_group_goes_on_where_it_was():
     second = mixed(rows, (10, 10), np.array([2, 10]), 100, 1, seed=3)(100, 12)[0]
     assert sorted(np.concatenate([first[first >= 5], second[second >= 5]])) == list(range(5, 25))
     assert first.tolist() != sorted(first)
+
+
+def test_without_batches_the_order_is_that_of_former_runs():
+    rows = [np.arange(3), np.arange(3, 9)]
+    which, where = mixed(rows, (2, 5), np.array([4, 4]), 0, 1, seed=7)(0, 8)
+    assert which.tolist() == [0, 1, 6, 4, 2, 8, 5, 1]
+    assert (where >> 32).tolist() == [1, 1, 1, 0, 1, 1, 1, 0]
+
+
+def in_batches(sizes, each, batches, seed, drawn=None):
+    """The samples of each batch, for groups of some sizes."""
+    ends = np.cumsum([0, *sizes])
+    rows = [np.arange(low, high) for low, high in itertools.pairwise(ends)]
+    each = np.array(each)
+    drawn = begun(np.array(drawn or [0] * len(sizes)), each, np.array(sizes), batches)
+    which, where = mixed(rows, drawn, each, 0, 4, seed, batches)(0, int(each.sum()))
+    plain = mixed(rows, drawn, each, 0, 4, seed)(0, int(each.sum()))
+    assert sorted(zip(which, where, strict=True)) == sorted(zip(*plain, strict=True))  # the same, in another order
+    return which.reshape(batches, -1)
+
+
+def repeated(batches):
+    """The samples that a batch holds twice."""
+    return {
+        int(name) for batch in batches for name, n in zip(*np.unique(batch, return_counts=True), strict=True) if n > 1
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("sizes", "each", "batches", "drawn"),
+    [
+        ([30, 50], [40, 40], 10, [0, 0]),
+        ([30, 50], [40, 40], 10, [17, 44]),  # an epoch ends within the round
+        ([8, 100], [40, 40], 5, [0, 0]),  # every batch has the whole group
+        ([8, 100], [40, 40], 5, [3, 70]),
+        ([8, 100, 9], [4, 8, 4], 1, [6, 96, 9]),  # one batch, in which an epoch would end
+        ([5, 7], [60, 84], 12, [0, 0]),  # every batch has all samples
+        ([200], [64], 4, [150]),
+        ([9, 11, 40], [0, 20, 100], 6, [5, 5, 5]),
+    ],
+)
+def test_no_batch_holds_a_sample_twice(sizes, each, batches, drawn, seed):
+    assert repeated(in_batches(sizes, each, batches, seed, drawn)) == set()
+
+
+def test_only_the_samples_of_a_group_that_is_too_small_are_in_a_batch_twice():
+    for seed in range(5):
+        found = repeated(in_batches([4, 60], [40, 40], 5, seed))
+        assert found
+        assert found <= set(range(4))
+
+
+def test_samples_that_come_often_meet_others_each_time():
+    found = in_batches([20, 20], [100, 100], 20, seed=0)  # 10 of 40 samples in each
+    assert len({tuple(sorted(batch)) for batch in found}) == 20
+    steps = [[i for i, batch in enumerate(found) if name in batch] for name in range(40)]
+    assert {len(each) for each in steps} == {5}
+    wide = np.mean([max(each) - min(each) for each in steps])
+    assert wide == pytest.approx(20 * 4 / 6, abs=2)  # as five of twenty that are drawn by chance; in a row it is 4
+
+
+@pytest.mark.parametrize("sizes", [(20, 40), (33, 100), (5, 90)])
+def test_a_contrastive_training_s_batches_hold_no_sample_twice(sizes, monkeypatch):
+    trainer = Contrastive(model="cnn", options={"width": 4}, steps=13, batch_size=10, device="cpu", lr=0.01).prepare(
+        two_groups(sizes=sizes)
+    )
+    seen = {"train": [], "look": []}
+    augmented = trainer.augmented
+
+    def watched(policy, which, where, seed):
+        kind = "train" if seed == 0 else "look"
+        seen[kind] += which.reshape(-1, 10).tolist() if kind == "train" else which.reshape(-1, 4).tolist()
+        return augmented(policy, which, where, seed)
+
+    monkeypatch.setattr(trainer, "augmented", watched)
+    training = WeightedTraining(trainer, forest(trainer.data), Weighting(alpha=3, eta=0.1, batch=4), 0)
+    training.run(range(training.rounds))
+    assert len(seen["train"]) == 13
+    assert len(seen["look"]) == 4 * 2 * 2  # inner and outer, two groups each
+    for batch in [*seen["train"], *seen["look"]]:
+        assert len(set(batch)) == len(batch)
 
 
 def test_an_encoder_that_is_trained_without_labels_sees_the_unlabelled_samples_of_its_groups():

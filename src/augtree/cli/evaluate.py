@@ -70,7 +70,7 @@ def evaluate(
             " search."
         ),
     ] = SEEN,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that fit classifiers.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Classifiers that are fitted at once.")] = 1,
     out: Out = None,
     as_json: Json = False,
     run: Path | None = None,
@@ -115,12 +115,15 @@ def task_of(protocol: Any, asked: dict[str, Any]) -> Any:
 
 
 def with_all_labels(data: Any) -> Any:
-    """The data of a run that had the labels of some samples only, with those of all: for folds of the others."""
+    """The data of a run that had the labels of some samples only, with those of all: for folds of the others.
+
+    Groups are not merged: others would be too small. A forest knows which of them its own are made of.
+    """
     from augtree.data import load
 
     if (data.source or {}).get("labels") is None:
         return data
-    found = load(**{name: value for name, value in data.source.items() if name != "labels"})
+    found = load(**{name: value for name, value in data.source.items() if name not in ("labels", "merge")})
     say(f"With all labels: {found}")
     return found
 

@@ -86,6 +86,7 @@ def evaluate(
     given = as_mapping(policies, data, task)
     found = {name: checked(name, policy, data) for name, policy in given.items()}
     hidden = seen_rows(seen, data) if seen is not None else seen_by_searches(given, found, data)
+    notes = [*notes, *(begun_with_labels(given.values()) if seen is None else [])]
     chosen, workers = seeds_of(seeds), whole_number("workers", workers, 1, 1024)
     for seed in chosen:
         list(folds_of(how, data, hidden, seed))  # what cannot be split is said before anything is trained
@@ -387,10 +388,12 @@ def run_of(asked: Asked) -> Path | None:
 def seen_in_run(folder: Path, data: Dataset) -> Rows:
     """The samples whose labels a run has read: those that it trained and chose by; none where it was label-free.
 
-    A fit says nothing of how its trees were found.
+    A fit says nothing of how its trees were found. Weights that were trained with labels do not say with whose: where
+    a run began with such, all but the test samples count as seen, label-free or not, those without a label too.
     """
     spec = read_spec(folder)
-    if spec["kind"] in ("search", "forest") and spec["task"].get("judge") in LABEL_FREE:
+    began = labelled_training(spec["task"].get("options", {})) is not None
+    if spec["kind"] in ("search", "forest") and spec["task"].get("judge") in LABEL_FREE and not began:
         return np.zeros(0, np.int64)
     if spec["data"]["fingerprint"] == data.fingerprint:
         searched = data
@@ -403,7 +406,20 @@ def seen_in_run(folder: Path, data: Dataset) -> Rows:
             f"{folder} was made on {len(searched)} samples and these {len(data)} are not the same in the same order:"
             " say which rows of them have labels that were seen, seen=rows"
         )
-    return np.concatenate([searched.indices("train"), searched.indices("val")])
+    splits = ("train", "val", "unlabelled") if began else ("train", "val")
+    return np.concatenate([searched.indices(split) for split in splits])
+
+
+def begun_with_labels(given: Iterable[Asked]) -> list[str]:
+    """A note for each run among the policies that began with weights which were trained with labels."""
+    out = []
+    for folder in dict.fromkeys(run_of(asked) for asked in given):
+        options = {} if folder is None else read_spec(folder)["task"].get("options", {})
+        kind = labelled_training(options)
+        if kind is not None:
+            rule = "all but its test samples count as seen"
+            out.append(f"{folder} began with {options['weights']}, which was trained with labels ({kind}): {rule}.")
+    return out
 
 
 def content_of(data: Dataset) -> str:
@@ -415,17 +431,23 @@ def content_of(data: Dataset) -> str:
 
 
 def labelled_weights(task: Contrastive) -> list[str]:
-    """A note where the weights that a task begins with were trained with labels, as the file beside them tells."""
-    weights = task.options.get("weights")
+    """A note where the weights that a task begins with were trained with labels."""
+    kind = labelled_training(task.options)
+    rule = "the rows that begin with them may have seen the labels that this judges by"
+    return [] if kind is None else [f"{task.options['weights']} was trained with labels ({kind}): {rule}."]
+
+
+def labelled_training(options: Mapping[str, Any]) -> str | None:
+    """The task that a model's weights were trained for, where that took labels, as the file beside them tells."""
+    weights = options.get("weights")
     beside = None if weights is None else Path(weights).parent / "training.json"
     if beside is None or not beside.is_file():
-        return []
+        return None
     try:
-        kind = json.loads(beside.read_bytes())["task"]["task"]
+        kind = str(json.loads(beside.read_bytes())["task"]["task"])
     except (ValueError, KeyError, TypeError):  # not a file of ours
-        return []
-    rule = "the rows that begin with them may have seen the labels that this judges by"
-    return [] if kind == Contrastive.kind else [f"{weights} was trained with labels ({kind}): {rule}."]
+        return None
+    return None if kind == Contrastive.kind else kind
 
 
 def told(protocol: Protocol, task: Contrastive, data: Dataset, left: int) -> str:

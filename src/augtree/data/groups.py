@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ ALL = "all"
 """The whole, in tables beside its groups."""
 FEWEST = 8
 """Validation samples that a group needs, for a search: half of them choose, half of them confirm."""
+MERGES = ("nearest",)
 CUTS = re.compile(r"(size-degree|size|degree):(\d{1,3})(?:x(\d{1,3}))?")
 
 
@@ -168,7 +169,7 @@ def check_groups(data: Dataset, fewest_val: int = FEWEST) -> None:
 
 def merged(data: Dataset, merge: str, fewest_val: int = FEWEST) -> Dataset:
     """Each group that is too small joined with the one that is most like it, until all will do."""
-    one_of("merge", merge, ["nearest"])
+    one_of("merge", merge, MERGES)
     begun, joined = data, []
     while len(data.group_names) > 1 and (found := problems(data, fewest_val)):
         small = place_of("group", min(found, key=lambda p: len(data.indices(None, p.group))).group, data.group_names)
@@ -187,7 +188,29 @@ def merged(data: Dataset, merge: str, fewest_val: int = FEWEST) -> Dataset:
 def joined_groups(data: Dataset, one: int, other: int) -> Dataset:
     """Two groups as one, whose name has both."""
     new = "+".join(sorted((data.group_names[one], data.group_names[other])))
-    names = [new if i in (one, other) else name for i, name in enumerate(data.group_names)]
+    return renamed(data, [new if i in (one, other) else name for i, name in enumerate(data.group_names)])
+
+
+def joined_as(data: Dataset, names: Collection[str]) -> Dataset:
+    """Groups joined to those of such names, which have a + between the groups that were merged; others stay.
+
+    Merging again would not do: which groups are too small depends on who has a label.
+    """
+    return renamed(data, [whole_of(part, names) for part in data.group_names])
+
+
+def whole_of(part: str, names: Collection[str]) -> str:
+    """The one of such names that a group is part of, or its own.
+
+    >>> whole_of("a", ["a+c", "b"])
+    'a+c'
+    """
+    holders = [name for name in names if f"+{part}+" in f"+{name}+"]
+    return part if part in names or len(holders) != 1 else holders[0]
+
+
+def renamed(data: Dataset, names: Sequence[str]) -> Dataset:
+    """The groups under other names; those of one name become one."""
     known = tuple(sorted(set(names)))
     groups = np.array([known.index(name) for name in names], np.int64)[data.groups]
     return replace(data, groups=groups, group_names=known)

@@ -115,6 +115,7 @@ class ContrastiveTrainer(Trainer):
     """Batches are pairs of views, the loss is NT-Xent, and judgements are of the encoder's features."""
 
     views = 2
+    each_once = True
     task: Contrastive
 
     def __init__(self, task: Contrastive, data: Dataset) -> None:
@@ -142,9 +143,9 @@ class ContrastiveTrainer(Trainer):
 
     # ---- training
 
-    def order_of(self, rows: Rows, seed: int) -> Order:
-        """Each epoch in whole batches: a sample is never in one of them twice."""
-        return partial(whole_batches, rows, min(self.task.batch_size, len(rows)), seed=seed)
+    def order_of(self, rows: Rows, seed: int, size: int | None = None) -> Order:
+        """Each epoch in whole batches: a sample is never in one of them twice, unless there are too few for one."""
+        return partial(whole_batches, rows, min(size or self.task.batch_size, len(rows)), seed=seed)
 
     def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
         """Two views of each sample: pictures [samples, 2, ...], graphs as two batches."""

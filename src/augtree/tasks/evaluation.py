@@ -7,8 +7,10 @@ encoder is the one at the end of its training.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,8 +202,7 @@ def judge_fold(protocol: Protocol, train: tuple[Floats, Rows], test: tuple[Float
     """A classifier fitted to some features and labels, judged on others."""
     model = fitted(protocol, *train, workers)
     predicted = model.predict(test[0])
-    c = float(getattr(model, "best_params_", {"C": protocol.penalties[0]}).get("model__C", protocol.penalties[0]))
-    return Judged(float((predicted == test[1]).mean()), c, predicted)
+    return Judged(float((predicted == test[1]).mean()), float(model.named_steps["model"].C), predicted)
 
 
 def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1) -> Any:
@@ -211,13 +212,52 @@ def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1)
     model = need("sklearn.pipeline", "cli").Pipeline(steps_of(protocol.classifier))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a classifier that has not quite converged is the same every time, too
-        if len(protocol.penalties) == 1:
-            return model.set_params(model__C=protocol.penalties[0]).fit(features, labels)
-        inner = min(INNER, fewest_of(labels))
-        chosen = need("sklearn.model_selection", "cli").GridSearchCV(
-            model, {"model__C": list(protocol.penalties)}, cv=inner, scoring="accuracy", n_jobs=workers
-        )
-        return chosen.fit(features, labels)
+        penalty = protocol.penalties[0]
+        if len(protocol.penalties) > 1:
+            choose = best_rbf if protocol.classifier == "rbf" else partial(best_linear, model)
+            penalty = choose(features, labels, protocol.penalties, min(INNER, fewest_of(labels)), workers)
+        return model.set_params(model__C=penalty).fit(features, labels)
+
+
+def best_linear(
+    model: Any, features: Floats, labels: Rows, penalties: Sequence[float], inner: int, workers: int
+) -> float:
+    """The C with the best mean accuracy over the inner folds; the first of equals."""
+    search = need("sklearn.model_selection", "cli").GridSearchCV(
+        model, {"model__C": list(penalties)}, cv=inner, scoring="accuracy", n_jobs=workers, refit=False
+    )
+    return float(search.fit(features, labels).best_params_["model__C"])
+
+
+def best_rbf(features: Floats, labels: Rows, penalties: Sequence[float], inner: int, workers: int) -> float:
+    """The same for an RBF SVM, in a fraction of the time: all C of an inner fold share one kernel matrix."""
+    distances = squared_distances(features)
+    svc = partial(need("sklearn.svm", "cli").SVC, kernel="precomputed")
+
+    def accuracies(part: tuple[Rows, Rows]) -> list[float]:
+        train, test = part
+        kernel = np.exp(-scale_of(features[train]) * distances[:, train])
+        mine, others = kernel[train], kernel[test]
+        return [svc(C=c).fit(mine, labels[train]).score(others, labels[test]) for c in penalties]
+
+    parts = need("sklearn.model_selection", "cli").StratifiedKFold(inner).split(features, labels)
+    with ThreadPoolExecutor(workers) as pool:  # libsvm lets go of the interpreter while it fits
+        means = np.mean(list(pool.map(accuracies, parts)), axis=0)
+    return penalties[int(np.argmax(means))]
+
+
+def squared_distances(features: Floats) -> Floats:
+    """Between all samples, each with each; around their mean, so that little is lost where they lie far out."""
+    centred = features - features.mean(axis=0, dtype=np.float64)
+    squares = (centred**2).sum(axis=1)
+    found: Floats = np.maximum(squares[:, None] + squares - 2 * centred @ centred.T, 0.0)
+    return found
+
+
+def scale_of(features: Floats) -> float:
+    """The gamma that scikit-learn calls "scale"."""
+    variance = features.var(dtype=np.float64)
+    return float(1 / (features.shape[1] * variance)) if variance else 1.0
 
 
 def steps_of(classifier: str) -> list[tuple[str, Any]]:

@@ -86,6 +86,8 @@ class Trainer:
 
     views = 1
     """How often a sample goes through the model in a training step."""
+    each_once = False
+    """Whether no batch may hold a sample twice."""
 
     def __init__(self, task: Task, data: Dataset) -> None:
         self.task, self.data = task, data
@@ -241,8 +243,8 @@ class Trainer:
                     tick(done)
             return self._state(state.step + done)
 
-    def order_of(self, rows: Rows, seed: int) -> Order:
-        """The order that samples come in: all of them, shuffled anew in each epoch."""
+    def order_of(self, rows: Rows, seed: int, size: int | None = None) -> Order:  # noqa: ARG002
+        """The order that samples come in, in batches of this size: all of them, shuffled anew in each epoch."""
         return partial(stream, rows, seed=seed)
 
     def fit(self, policy: Policy, seed: int, steps: int | None = None, rows: Rows | None = None) -> State:

@@ -29,7 +29,7 @@ class Progress:
     theta: State
     w: Floats
     drawn: tuple[int, ...]
-    """How many samples of each group have been seen."""
+    """How far each group is in its endless row of samples."""
     product: str
     """What H is taken to be."""
     outer: tuple[float, ...] = ()
@@ -75,14 +75,15 @@ class WeightedTraining:
     def sgd_steps(self, t: int, at: Progress, tick: Callable[[int], None] = lambda _: None) -> Progress:
         """Alpha steps on sum_g w_g L_g(theta; Q_g): the samples are drawn by w, so that each counts the same."""
         rates = self.rates[t * self.options.alpha : (t + 1) * self.options.alpha]
-        count = len(rates) * self.trainer.batch_size
-        each = allotment(at.w, count)
-        order = mixed(self.rows, at.drawn, each, t * self.options.alpha * self.trainer.batch_size, t, self.seed)
-        done = at.theta.step
+        size, done = self.trainer.batch_size, at.theta.step
+        each = allotment(at.w, len(rates) * size)
+        batches = len(rates) if self.trainer.each_once else None
+        drawn = np.array(at.drawn) if batches is None else begun(np.array(at.drawn), each, self.counts, batches)
+        order = mixed(self.rows, drawn, each, t * self.options.alpha * size, t, self.seed, batches)
         theta = self.trainer.train(
             at.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
         )
-        return replace(at, theta=theta, drawn=tuple(int(n) for n in np.add(at.drawn, each)))
+        return replace(at, theta=theta, drawn=tuple(int(n) for n in drawn + each))
 
     def weight_step(self, t: int, at: Progress) -> Progress:
         """The implicit gradient, then the multiplicative update; a solve that fails is told, and nothing moves."""
@@ -114,8 +115,29 @@ class WeightedTraining:
         return np.asarray(np.eye(len(seen))[int(np.argmax(seen))])
 
 
-def mixed(rows: Sequence[Rows], drawn: Sequence[int], each: Rows, first: int, t: int, seed: int) -> Order:
-    """So many samples of each group, mixed; each group goes on in its own endless row."""
+def begun(drawn: Rows, each: Rows, counts: Rows, batches: int) -> Rows:
+    """Where groups go on, so that none of their samples comes more often than there are batches, if that can be.
+
+    A group whose epoch would end too soon for that leaves out the rest of it: other samples each time.
+    """
+    epochs = -(-(drawn % counts + each) // counts)
+    return np.where(epochs > batches, -(-drawn // counts) * counts, drawn)
+
+
+def mixed(
+    rows: Sequence[Rows],
+    drawn: Sequence[int] | Rows,
+    each: Rows,
+    first: int,
+    t: int,
+    seed: int,
+    batches: int | None = None,
+) -> Order:
+    """So many samples of each group, mixed; each group goes on in its own endless row.
+
+    Where it is said in how many `batches`, none of them holds a sample twice. It cannot be helped where a group is
+    smaller than its share of a batch: then its samples, and no others, are in some batches more than once.
+    """
     parts = [
         stream(group, start, int(count), seed) if count else (group[:0], group[:0])
         for group, start, count in zip(rows, drawn, each, strict=True)
@@ -124,9 +146,28 @@ def mixed(rows: Sequence[Rows], drawn: Sequence[int], each: Rows, first: int, t:
     mix = np.argsort(
         Key.of(seed_of(seed, "mixed"), np.arange(len(which)), role="order", step=t).uniform(), kind="stable"
     )
+    if batches is not None:
+        mix = mix[apart(which[mix], batches, t, seed)]
     which, where = which[mix], where[mix]
 
     def order(start: int, count: int) -> tuple[Rows, Rows]:
         return which[start - first : start - first + count], where[start - first : start - first + count]
 
     return order
+
+
+def apart(which: Rows, batches: int, t: int, seed: int) -> Rows:
+    """An order in which no batch holds a sample twice, if none comes more often than there are batches.
+
+    Samples are dealt out like cards, the same ones one after another, a card to each batch before any has the next;
+    the turns of the batches are shuffled anew each time.
+    """
+    _, begins, number = np.unique(which, return_index=True, return_inverse=True)
+    cards = np.argsort(begins[number], kind="stable")
+    names = which[cards].reshape(-1, batches)
+    luck = Key.of(seed_of(seed, "apart"), np.arange(len(which)), role="order", step=t).uniform()
+    turns = np.argsort(luck.reshape(-1, batches), axis=1, kind="stable")
+    for i in range(1, len(turns)):  # whoever had the sample that is dealt on comes last
+        had = np.isin(turns[i], turns[i - 1][names[i - 1] == names[i, 0]])
+        turns[i] = turns[i][np.argsort(had, kind="stable")]
+    return cards[np.argsort(turns, axis=None, kind="stable")]

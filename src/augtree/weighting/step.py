@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.policies import Forest
-from augtree.tasks.trainer import Rows, State, Trainer, seed_of, seeded, stream
+from augtree.tasks.trainer import Rows, State, Trainer, seed_of, seeded
 from augtree.weighting.hypergradient import (
     Attempt,
     GaussNewton,
@@ -148,14 +148,18 @@ class Hypergradient:
     def _inner_batch(self, t: int, role: str = "inner") -> tuple[Any, Rows]:
         """As many training samples of each group, as the trees make them."""
         seed = seed_of(self.seed, role)
-        parts = [stream(rows, t * self.size, self.size, seed) for rows in self.train_rows]
+        parts = [self._next(rows, t, seed) for rows in self.train_rows]
         which, where = (np.concatenate(column) for column in zip(*parts, strict=True))
         return self.trainer.inner_inputs(self.forest, which, where, seed), which
 
     def _outer_batch(self, t: int) -> tuple[Any, Rows]:
         """As many validation samples of each group."""
-        which = np.concatenate([stream(rows, t * self.size, self.size, self.seed)[0] for rows in self.outer_rows])
+        which = np.concatenate([self._next(rows, t, self.seed)[0] for rows in self.outer_rows])
         return self.trainer.outer_inputs(self.forest, which, seed_of(self.seed, "outer", t)), which
+
+    def _next(self, rows: Rows, t: int, seed: int) -> tuple[Rows, Rows]:
+        """The samples of a group for the t-th look: which they are, and what their draws depend on."""
+        return self.trainer.order_of(rows, seed, self.size)(t * self.size, self.size)
 
     def _labelled(self, batch: tuple[Any, Rows]) -> tuple[Any, Tensor]:
         inputs, which = batch

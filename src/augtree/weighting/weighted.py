@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from augtree.data import Dataset
-from augtree.data.groups import check_groups, group
-from augtree.errors import ArgumentError, RunError
+from augtree.data.groups import MERGES, check_groups, group, joined_as
+from augtree.errors import ArgumentError, RunError, one_of
 from augtree.policies import Forest, load
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import read_spec
@@ -26,17 +26,21 @@ class Weighted:
     groups: str | None = None
     """The forest's own groups, where they are not those of the data: as `augtree.data.group` takes them."""
     merge: str | None = None
+    """How groups were merged that were too small; the names of the forest's tell which they are."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.forest, Forest):
             raise ArgumentError("forest", "must be a forest", self.forest)
         if not isinstance(self.weighting, Weighting):
             raise ArgumentError("weighting", "must be augtree.weighting.Weighting(...)", self.weighting)
+        if self.merge is not None:
+            one_of("merge", self.merge, MERGES)
 
     def on(self, data: Dataset) -> Dataset:
         """The data in the forest's groups."""
-        same = self.groups is None and self.merge is None
-        found = data if same else group(data, self.groups or "given", merge=self.merge)
+        found = data if self.groups is None else group(data, self.groups)
+        if self.merge is not None:
+            found = joined_as(found, self.forest.groups)
         for name in {*found.group_names} ^ {*self.forest.groups}:
             side = "a tree" if name in found.group_names else "no tree"
             names = ", ".join(found.group_names)
