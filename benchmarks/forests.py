@@ -5,9 +5,11 @@
     python benchmarks/forests.py table runs/pacs
     python benchmarks/forests.py trees runs/pacs                     # what was found in which group; kept as JSON
     python benchmarks/forests.py train pacs.zip --trees benchmarks/results/forest_trees_pacs.json ...  # those again
+    python benchmarks/forests.py search pacs.zip --only one-tree ...  # one tree for all groups, and no others
     python benchmarks/forests.py search human-proteins --limit 2000 --terms 50 --groups size-degree:2x2 --metric auroc
 
-`--share 0.1` keeps a tenth of the training labels. Searches are runs of augtree and go on where they were stopped;
+`--share 0.1` keeps a tenth of the training labels; `--repeats 3` trains three times with what each search found.
+Searches are runs of augtree and go on where they were stopped;
 each training is a file with every metric in every group, and is not done twice. Only `train` reads the test data.
 """
 
@@ -18,6 +20,7 @@ import csv
 import json
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +57,16 @@ def task_of(options: argparse.Namespace) -> at.tasks.Classification:
 
 def search(options: argparse.Namespace) -> None:
     data, task, scorer = read(options), task_of(options), Anneal(**json.loads(options.scorer))
+    write("machine", machine(1), options.out)
     for seed in options.seeds:
         began = time.perf_counter()
+        if options.only == "one-tree":
+            place = options.out / f"forest-{seed}" / "one-tree"
+            one = at.search_tree(
+                data, task, depth=options.depth, scorer=scorer, seed=seed, check=0, budget=options.budget, out=place
+            )
+            print(seed, one.tree, f"{time.perf_counter() - began:.0f} s", flush=True)
+            continue
         result = at.search_forest(
             data, task, depth=options.depth, scorer=scorer, seed=seed, check=0, budget=options.budget, one_tree=True,
             plain=False, out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta,
@@ -82,21 +93,24 @@ def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
             ("forest, uniform", at.Weighting(eta=0.0)),
             ("forest, proportions", at.Weighting(eta=0.0, start="proportions")),
             ("forest", learned),
+            ("forest, from proportions", replace(learned, start="proportions")),
             ("forest, worst", replace(learned, target="worst")),
         ):
             found[f"{name} {seed}"] = replace(forest, weighting=weighting)
+        if "one tree" in search and not all(tree.nodes for tree in trees):
+            whole = tree_of(search["one tree"])
+            filled = {group: (tree if tree.nodes else whole, w) for group, (tree, w) in grown.items()}
+            found[f"forest, filled {seed}"] = at.Weighted(at.Forest(filled), replace(learned, start="proportions"))
     return found
 
 
 def searches(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """The trees of each search, from the file that `trees` wrote, or from the run folders."""
-    if options.trees:
-        return json.loads(options.trees.read_text())["searches"]  # type: ignore[no-any-return]
-    found: dict[str, dict[str, Any]] = {}
+    """The trees of each search, from the file that `trees` wrote, and from the run folders."""
+    found: dict[str, dict[str, Any]] = json.loads(options.trees.read_text())["searches"] if options.trees else {}
     for folder in sorted(options.out.glob("forest-*")):
         seed = folder.name.rpartition("-")[2]
-        found[seed] = {"groups": {}, "cost": {}, "importances": {}}
-        places = {path.name.split("-", 1)[1]: path for path in sorted((folder / "groups").iterdir())}
+        found.setdefault(seed, {"groups": {}, "cost": {}, "importances": {}})
+        places = {path.name.split("-", 1)[1]: path for path in sorted(folder.glob("groups/*"))}
         for group, place in {**places, "one tree": folder / "one-tree"}.items():
             if not (place / "tree.json").is_file():
                 continue
@@ -122,7 +136,7 @@ def tree_of(content: dict[str, Any]) -> at.Tree:
 def trees(options: argparse.Namespace) -> None:
     """Which operations gained most at the root of each group: the better magnitude of the first round."""
     found = searches(options)
-    gains: dict[str, dict[str, list[float]]] = {}
+    gains: dict[str, dict[str, list[float]]] = json.loads(options.trees.read_text())["gains"] if options.trees else {}
     for path in sorted(
         [*options.out.glob("forest-*/groups/*/history.csv"), *options.out.glob("forest-*/one-tree/history.csv")]
     ):
@@ -145,8 +159,9 @@ def trees(options: argparse.Namespace) -> None:
     for seed, search in found.items():
         for group, content in {**search["groups"], "one tree": search.get("one tree", {})}.items():
             print(seed, group, tree_of(content) if content else "", search["cost"].get(group))
-    spec = json.loads(next(options.out.glob("forest-*/spec.json")).read_text())
+    spec = json.loads(next(options.out.glob("forest-*/**/spec.json")).read_text())
     about = {"data": spec["data"]["name"], "task": spec["task"], "scorer": spec["scorer"], "depth": spec["depth"]}
+    about["machine"] = json.loads((options.out / "machine.json").read_text())
     print(f"written to {write('forest_trees_' + options.out.name, {**about, 'searches': found, 'gains': gains})}")
 
 
@@ -154,21 +169,29 @@ def train(options: argparse.Namespace) -> None:
     data, task = read(options), task_of(options)
     trainer = task.prepare(data)
     (options.out / "trainings").mkdir(parents=True, exist_ok=True)
-    for seed in options.seeds:
+    for repeat, seed in product(range(options.repeats), options.seeds):
         for name, way in ways(options, data).items():
             if name[-1].isdigit() and not name.endswith(f" {seed}"):
                 continue  # what a search found is trained with that search's seed
-            path = options.out / "trainings" / f"{name}.{seed}.json"
+            path = options.out / "trainings" / f"{name}.{seed}.{repeat}.json"
             if path.exists():
                 continue
             began = time.perf_counter()
+            start = 1000 * (1 + repeat) + seed
             if isinstance(way, at.Weighted):
-                at_end = way.fit(trainer, 1000 + seed)
+                at_end = way.fit(trainer, start)
                 state, weights = at_end.theta, dict(zip(data.group_names, at_end.w.tolist(), strict=True))
             else:
-                state, weights = trainer.fit(way, 1000 + seed), None
+                state, weights = trainer.fit(way, start), None
             took = round(time.perf_counter() - began, 2)
-            about = {"policy": name, "seed": seed, "seconds": took, "weights": weights, "data": str(data)}
+            about = {
+                "policy": name,
+                "seed": seed,
+                "repeat": repeat,
+                "seconds": took,
+                "weights": weights,
+                "data": str(data),
+            }
             about |= {"task": task.spec(), "tested": {g: len(data.indices("test", g)) for g in data.group_names}}
             path.write_text(json.dumps({**about, "measures": measured(trainer, state), "machine": machine(1)}) + "\n")
             print(name, seed, took, "s", flush=True)
@@ -233,6 +256,8 @@ def main() -> None:
     parser.add_argument("--eta", type=float, default=0.1)
     parser.add_argument("--workers", type=int, default=1, help="searches of groups side by side")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--repeats", type=int, default=1, help="trainings with each policy and search")
+    parser.add_argument("--only", choices=["one-tree"], help="search: nothing else")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.what in ("table", "trees"):
