@@ -1,11 +1,24 @@
 """The implicit gradient against finite differences, dense solves and worked cases."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from augtree.weighting.hypergradient import GaussNewton, Inner, attempt, conjugate_gradients, flat, lengths, series
+from augtree.weighting.hypergradient import (
+    GaussNewton,
+    Inner,
+    attempt,
+    conjugate_gradients,
+    flat,
+    has_forward_mode,
+    lengths,
+    pushed_backward,
+    pushed_forward,
+    series,
+)
 
 torch.set_default_dtype(torch.float32)
 DOUBLE = torch.float64
@@ -167,15 +180,36 @@ def test_gauss_newton_is_the_hessian_of_the_linearised_model():
 
     blocks = [torch.diag(row) - torch.outer(row, row) for row in p]
     dense = jacobian.T @ (torch.block_diag(*blocks) / 6) @ jacobian
-    product = GaussNewton(logits, bend, parameters, decay=0.5)
-    for seed in range(3):
+    ways = [pushed_backward(logits, parameters), pushed_forward(lambda forward: forward(x), model)]
+    for seed, way in product(range(3), ways):
+        found = GaussNewton(logits, bend, way, parameters, decay=0.5)
         v = torch.randn(len(theta), dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
-        assert torch.allclose(product(v), dense @ v + 0.5 * v, atol=1e-10)
-        assert float(v @ product(v)) > 0
+        assert torch.allclose(found(v), dense @ v + 0.5 * v, atol=1e-10)
+        assert float(v @ found(v)) > 0
         each = nn.functional.cross_entropy(logits, torch.arange(6) % 3, reduction="none")
         losses = torch.stack([each[:3].mean(), each[3:].mean()])
         inner = Inner(losses, torch.ones(2, dtype=DOUBLE), parameters)
-        assert torch.allclose(product.slopes(losses, v), inner.slopes(v), atol=1e-10)
+        assert torch.allclose(found.slopes(losses, v), inner.slopes(v), atol=1e-10)
+
+
+def test_what_has_no_forward_mode_or_draws_at_random_is_known():
+    class Backwards(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Odd(nn.Linear):
+        def forward(self, x):
+            return Backwards.apply(super().forward(x))
+
+    x = torch.randn(8, 4)
+    models = {"plain": nn.Linear(4, 3), "dropout": nn.Sequential(nn.Linear(4, 3), nn.Dropout()), "odd": Odd(4, 3)}
+    found = {name: has_forward_mode(lambda forward: forward(x), model.train()) for name, model in models.items()}
+    assert found == {"plain": True, "dropout": False, "odd": False}
 
 
 def test_hessian_products_through_batch_norm_in_training_mode():

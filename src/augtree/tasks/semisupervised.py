@@ -159,11 +159,13 @@ class SemiSupervisedTrainer(Trainer):
         found = self.three(policy, (which, where), others(0, len(which) * self.task.ratio), seed)
         return torch.cat(found) if self.pictures else joined(*found)
 
-    def inner_outputs(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def inner_outputs(
+        self, inputs: Any, labels: Tensor, forward: Callable[[Any], Any] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows of each sample: its own, then the strong views beside it. Signal annealing plays no part here."""
         task, count, multilabel = self.task, len(labels), self.data.multilabel
         with self.precision():
-            logits = self.model(self.normalised(inputs)).float()
+            logits = (forward or self.model)(self.normalised(inputs)).float()
         self.check_logits(logits, count * self.views)
         given, plain, strong = logits.split((count, count * task.ratio, count * task.ratio))
         outputs = torch.cat((given[:, None], strong.view(count, task.ratio, -1)), 1).flatten(0, 1)

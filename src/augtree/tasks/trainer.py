@@ -340,13 +340,16 @@ class Trainer:
         """Training samples as the loss that the weights of groups weigh sees them."""
         return self.augmented(policy, which, where, seed)
 
-    def inner_outputs(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def inner_outputs(
+        self, inputs: Any, labels: Tensor, forward: Callable[[Any], Any] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """What that loss is computed from, its share of each row, and what a row's curvature counts.
 
-        Each sample has as many rows, which stand together; the loss is the mean of all.
+        Each sample has as many rows, which stand together; the loss is the mean of all. `forward` stands in for the
+        model.
         """
         with self.precision():
-            outputs = self.outputs(inputs, len(labels), self.model).float()
+            outputs = self.outputs(inputs, len(labels), forward or self.model).float()
         return outputs, self.output_losses(outputs, labels), torch.ones_like(outputs[:, :1])
 
     def outer_inputs(self, policy: Policy, which: Rows, seed: int) -> Any:  # noqa: ARG002

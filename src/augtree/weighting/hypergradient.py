@@ -11,15 +11,21 @@ s = H^-1 v is solved for once, by conjugate gradients or by a series, from produ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.func import functional_call
 
 Product = Callable[[Tensor], Tensor]
-"""A symmetric matrix times a vector."""
+"""A matrix times a vector."""
+OutputsOf = Callable[[Callable[[Any], Any]], Tensor]
+"""From a model's forward function to its outputs of some batch."""
 GROWN = 10.0
 """A series whose terms become so many times as long as the first has no limit."""
+SAME = 0.01
+"""Outputs that differ by less, of the largest, are the same: a GPU adds up in another order each time."""
 
 
 class Inner:
@@ -43,26 +49,59 @@ class Inner:
 class GaussNewton:
     """J^T B J: H without the curvature of the model itself; never negative, so that it can always be solved.
 
-    `outputs` are the model's; `bend` is the Hessian B of the inner loss by the outputs, times a matrix like these.
+    `outputs` are the model's; `bend` is the Hessian B of the inner loss by the outputs, times a matrix like these;
+    `pushed` gives J v, how the outputs move with the weights.
     """
 
-    def __init__(self, outputs: Tensor, bend: Product, parameters: Sequence[Tensor], decay: float = 0.0) -> None:
-        self.outputs, self.bend, self.parameters, self.decay = outputs, bend, list(parameters), decay
-        self.dummy = torch.zeros_like(outputs, requires_grad=True)
-        self.back = pulled(outputs, self.parameters, self.dummy, create_graph=True)  # J^T dummy: linear in the dummy
+    def __init__(
+        self, outputs: Tensor, bend: Product, pushed: Product, parameters: Sequence[Tensor], decay: float = 0.0
+    ) -> None:
+        self.outputs, self.bend, self.pushed = outputs, bend, pushed
+        self.parameters, self.decay = list(parameters), decay
 
     def __call__(self, v: Tensor) -> Tensor:
         """The product."""
         return pulled(self.outputs, self.parameters, self.bend(self.pushed(v))) + self.decay * v
 
-    def pushed(self, v: Tensor) -> Tensor:
-        """J v: how the outputs move."""
-        return pulled(self.back, [self.dummy], v).view_as(self.outputs)
-
     def slopes(self, losses: Tensor, s: Tensor) -> Tensor:
         """s^T grad L_i for each group, where the outputs' rows are the groups' one after another, as many of each."""
         by_output = torch.autograd.grad(losses.sum(), self.outputs, retain_graph=True)[0]
         return (by_output * self.pushed(s)).view(len(losses), -1).sum(1)
+
+
+def pushed_forward(outputs_of: OutputsOf, model: nn.Module) -> Product:
+    """J v in forward mode: the outputs once more, from weights that carry a direction. Fast, and needs no graph."""
+    named = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+    def pushed(v: Tensor) -> Tensor:
+        parts = zip(named.items(), v.split([p.numel() for p in named.values()]), strict=True)
+        with torch.no_grad(), forward_ad.dual_level():
+            moving = {name: forward_ad.make_dual(p, part.view_as(p)) for (name, p), part in parts}
+            primal, tangent = forward_ad.unpack_dual(
+                outputs_of(lambda batch: functional_call(model, moving, (batch,)))
+            )
+            return torch.zeros_like(primal) if tangent is None else tangent
+
+    return pushed
+
+
+def pushed_backward(outputs: Tensor, parameters: Sequence[Tensor]) -> Product:
+    """J v by going backwards twice: for whatever has no forward mode, or other random numbers each time."""
+    dummy = torch.zeros_like(outputs, requires_grad=True)
+    back = pulled(outputs, parameters, dummy, create_graph=True)  # J^T dummy: linear in the dummy
+    return lambda v: pulled(back, [dummy], v).view_as(outputs)
+
+
+def has_forward_mode(outputs_of: OutputsOf, model: nn.Module) -> bool:
+    """Whether a model's outputs can be differentiated forwards, and are the same each time (dropout's are not)."""
+    count = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    try:
+        pushed_forward(outputs_of, model)(torch.zeros(count, device=next(model.parameters()).device))
+    except (NotImplementedError, RuntimeError):
+        return False
+    with torch.no_grad():
+        one, other = (torch.nan_to_num(outputs_of(model), neginf=0.0) for _ in range(2))
+    return torch.allclose(one, other, rtol=0.0, atol=SAME * float(one.abs().max()))
 
 
 def lengths(losses: Tensor, parameters: Sequence[Tensor]) -> Tensor:

@@ -17,11 +17,15 @@ from augtree.weighting.hypergradient import (
     Attempt,
     GaussNewton,
     Inner,
+    OutputsOf,
     Product,
     Solved,
     attempt,
+    has_forward_mode,
     lengths,
     pulled,
+    pushed_backward,
+    pushed_forward,
     series,
 )
 from augtree.weighting.options import Weighting
@@ -61,6 +65,8 @@ class Hypergradient:
         self.size = self.options.batch or max(FEWEST, self.trainer.batch_size // len(self.groups))
         task = self.trainer.task
         self.decay = task.decay if task.optimizer == "sgd" else 0.0  # AdamW's decay is no part of its loss
+        self.forward_mode: bool | None = None
+        """Whether the model can be differentiated forwards; not known before the first look."""
 
     def at(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Look:
         """The direction after the t-th round. The state stays as it is, buffers too: models are read from states."""
@@ -70,6 +76,9 @@ class Hypergradient:
             weights = [torch.from_numpy(each).float().to(trainer.device) for each in (w, outer_weights)]
             batches = [self._inner_batch(t), *([self._outer_batch(t)] if options.outer == "val" else [])]
             inputs = [*weights, *(each for batch in batches for each in self._labelled(batch))]
+            if self.forward_mode is None:
+                with seeded(seed_of("forward mode"), trainer.device):  # the look's own draws stay as they are
+                    self.forward_mode = has_forward_mode(self._outputs_of(inputs[2], inputs[3]), trainer.model)
             found = self._look(product, inputs, t)
             if product == "hessian" and options.product == "auto" and options.solver == "cg" and found.solved.failed:
                 found = self._look("gauss-newton", inputs, t)
@@ -105,7 +114,7 @@ class Hypergradient:
             tried = self._solved(inner.hessian, v, w, product, t, look)
             d = -inner.slopes(tried.x)
         else:
-            curve = self._gauss_newton(outputs, w, curvature)
+            curve = self._gauss_newton(outputs, w, curvature, *batches[:2])
             tried = self._solved(curve, v, w, product, t, look)
             d = -curve.slopes(losses, tried.x)
         if options.d == "cosine":
@@ -131,19 +140,27 @@ class Hypergradient:
 
         def one(j: int, x: Tensor) -> Tensor:
             batch = self._inner_batch(t * self.options.iterations + j, "series")
-            outputs, losses, curvature = self._inner(*self._labelled(batch))
+            labelled = self._labelled(batch)
+            outputs, losses, curvature = self._inner(*labelled)
             if product == "gauss-newton":
-                return self._gauss_newton(outputs, w, curvature)(x)
+                return self._gauss_newton(outputs, w, curvature, *labelled)(x)
             return Inner(losses, w, self.parameters, self.decay).hessian(x)
 
         options = self.options
         return series(one, v, damping=options.damping, terms=options.iterations, scale=options.scale)
 
-    def _gauss_newton(self, logits: Tensor, w: Tensor, curvature: Tensor) -> GaussNewton:
+    def _gauss_newton(self, logits: Tensor, w: Tensor, curvature: Tensor, inputs: Any, labels: Tensor) -> GaussNewton:
         rows = len(logits) // len(self.groups)
         share = (w / rows).repeat_interleave(rows)[:, None] * curvature
         bend = bends(logits.detach(), self.trainer.independent_outputs)
-        return GaussNewton(logits, lambda pushed: share * bend(pushed), self.parameters, self.decay)
+        if self.forward_mode:
+            pushed = pushed_forward(self._outputs_of(inputs, labels), self.trainer.model)
+        else:
+            pushed = pushed_backward(logits, self.parameters)
+        return GaussNewton(logits, lambda moved: share * bend(moved), pushed, self.parameters, self.decay)
+
+    def _outputs_of(self, inputs: Any, labels: Tensor) -> OutputsOf:
+        return lambda forward: self.trainer.inner_outputs(inputs, labels, forward)[0]
 
     def _inner_batch(self, t: int, role: str = "inner") -> tuple[Any, Rows]:
         """As many training samples of each group, as the trees make them."""
