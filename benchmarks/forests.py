@@ -31,9 +31,14 @@ import augtree as at
 from augtree.data import Dataset
 from augtree.policies.codec import Reader
 from augtree.policies.named import NAMED
+from augtree.runs.store import VERSION, Run
 from augtree.search import Anneal
+from augtree.search.scorers import Bench
+from augtree.tasks.trainer import Trainer
 from augtree.transforms import Identity
+from augtree.weighting.common import Common
 from augtree.weighting.result import measured, worst_of
+from augtree.weighting.trees import silent
 from measure import machine, table, write
 
 
@@ -76,32 +81,48 @@ def search(options: argparse.Namespace) -> None:
         print({group: {n: str(v) for n, v in found.importances.items()} for group, found in result.trees.items()})
 
 
-def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
-    """What is compared: by name, each with a seed of its search where it had one."""
+def ways(options: argparse.Namespace, trainer: Trainer, seed: int) -> dict[str, Any]:
+    """What is compared with what one search found: by name."""
+    data, search = trainer.data, searches(options).get(str(seed), {"groups": {}})
     free = ("none", "randaugment", "trivialaugment") if data.domain == "image" else ("none",)
     found: dict[str, Any] = {name: NAMED[name](data.fill) if name != "none" else Identity() for name in free}
     learned = at.Weighting(alpha=options.alpha, eta=options.eta)
-    for seed, search in searches(options).items():
-        if "one tree" in search:
-            found[f"one tree {seed}"] = tree_of(search["one tree"])
+    if "one tree" in search:
+        found["one tree"] = whole = tree_of(search["one tree"])
+    if len(search["groups"]) == len(data.group_names):  # else not all groups have been searched yet
         trees = [tree_of(content) for content in search["groups"].values()]
-        if len(trees) != len(data.group_names):
-            continue  # not all groups have been searched yet
-        grown = {group: (tree, 1 / len(trees)) for group, tree in zip(data.group_names, trees, strict=True)}
-        forest = at.Weighted(at.Forest(grown), learned)
-        for name, weighting in (
-            ("forest, uniform", at.Weighting(eta=0.0)),
-            ("forest, proportions", at.Weighting(eta=0.0, start="proportions")),
-            ("forest", learned),
-            ("forest, from proportions", replace(learned, start="proportions")),
-            ("forest, worst", replace(learned, target="worst")),
-        ):
-            found[f"{name} {seed}"] = replace(forest, weighting=weighting)
-        if "one tree" in search and not all(tree.nodes for tree in trees):
-            whole = tree_of(search["one tree"])
-            filled = {group: (tree if tree.nodes else whole, w) for group, (tree, w) in grown.items()}
-            found[f"forest, filled {seed}"] = at.Weighted(at.Forest(filled), replace(learned, start="proportions"))
-    return found
+        own = dict(zip(data.group_names, trees, strict=True))
+        paper = at.Weighting(start="uniform", d="raw", alpha=options.alpha, eta=options.eta)
+        found["own trees, uniform weights"] = weighted(own, replace(paper, eta=0.0))
+        found["own trees, learned weights (the paper's)"] = weighted(own, paper)
+        found["own trees, groups' proportions"] = weighted(own, replace(learned, eta=0.0))
+        if "one tree" in search:
+            forest = held(options, trainer, seed, own, whole)
+            found["forest, uniform weights"] = weighted(forest, replace(paper, eta=0.0))
+            found["forest"] = weighted(forest, learned)
+            found["forest, worst group"] = weighted(forest, replace(learned, target="worst"))
+    return {name: way for name, way in found.items() if not options.ways or name in options.ways}
+
+
+def weighted(trees: dict[str, at.Tree], weighting: at.Weighting) -> at.Weighted:
+    return at.Weighted(at.Forest({group: (tree, 1 / len(trees)) for group, tree in trees.items()}), weighting)
+
+
+def held(
+    options: argparse.Namespace, trainer: Trainer, seed: int, own: dict[str, at.Tree], whole: at.Tree
+) -> dict[str, at.Tree]:
+    """Each group's own tree, or the one for all, as `search_forest` chooses; kept beside the trainings."""
+    path = options.out / f"held-{seed}.json"
+    if not path.exists():
+        began, anneal = time.perf_counter(), Anneal(**json.loads(options.scorer))
+        with Run.begin(None, {"version": VERSION, "kind": "forest"}) as run:
+            found = Common(Bench(trainer, [], (1.0,), seed, run), anneal, whole).held(own, silent)
+        took = round(time.perf_counter() - began, 2)
+        rows = {group: one._asdict() for group, one in found.items()}
+        path.write_text(json.dumps({"groups": rows, "seconds": took, "machine": machine(1)}) + "\n")
+        print(seed, *(f"{group}: {one}" for group, one in found.items()), sep="\n", flush=True)
+    kept = json.loads(path.read_text())["groups"]
+    return {group: tree if kept[group]["own"] else whole for group, tree in own.items()}
 
 
 def searches(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -170,9 +191,7 @@ def train(options: argparse.Namespace) -> None:
     trainer = task.prepare(data)
     (options.out / "trainings").mkdir(parents=True, exist_ok=True)
     for repeat, seed in product(range(options.repeats), options.seeds):
-        for name, way in ways(options, data).items():
-            if name[-1].isdigit() and not name.endswith(f" {seed}"):
-                continue  # what a search found is trained with that search's seed
+        for name, way in ways(options, trainer, seed).items():
             path = options.out / "trainings" / f"{name}.{seed}.{repeat}.json"
             if path.exists():
                 continue
@@ -202,7 +221,7 @@ def tables(options: argparse.Namespace) -> None:
     rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted((options.out / "trainings").glob("*.json")):
         row = json.loads(path.read_text())
-        rows.setdefault(row["policy"].rstrip("0123456789 "), []).append(row)
+        rows.setdefault(row["policy"], []).append(row)
     body, kept = [], []
     for name, found in rows.items():
         tests = [row["measures"]["test"] for row in found]
@@ -222,6 +241,7 @@ def tables(options: argparse.Namespace) -> None:
         for folder in sorted(options.out.glob("forest-*"))
         if (folder / "result.json").is_file()
     ]
+    about |= {path.stem: json.loads(path.read_text()) for path in sorted(options.out.glob("held-*.json"))}
     print(f"written to {write('forests_' + options.out.name, {**about, 'rows': kept, 'searches': searches})}")
 
 
@@ -257,6 +277,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="searches of groups side by side")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--repeats", type=int, default=1, help="trainings with each policy and search")
+    parser.add_argument("--ways", nargs="+", help="train: these rows of the table alone")
     parser.add_argument("--only", choices=["one-tree"], help="search: nothing else")
     options = parser.parse_args()
     torch.set_num_threads(1)

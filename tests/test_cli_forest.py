@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 def run(folder, tmp_path_factory):
     """A forest from the command line."""
     out = tmp_path_factory.mktemp("runs") / "forest"
-    done = invoke("forest", folder, "--merge", "nearest", *QUICK, *SEARCH, "--one-tree", "--out", out, "--json")
+    done = invoke("forest", folder, "--merge", "nearest", *QUICK, *SEARCH, "--out", out, "--json")
     return out, done
 
 
@@ -109,9 +109,8 @@ def test_weights_alone_for_trees_that_are_there(run, folder, tmp_path):
 
 
 def test_another_column_as_groups(folder, tmp_path):
-    done = invoke(
-        "forest", folder, "--groups", "column:site", *QUICK, *SEARCH, "--out", tmp_path / "f", "--no-plain", "--json"
-    )
+    how = [*QUICK, *SEARCH, "--no-plain", "--no-one-tree", "--out", tmp_path / "f", "--json"]
+    done = invoke("forest", folder, "--groups", "column:site", *how)
     assert set(last(done)["forest"]) == {"x", "y"}
     assert json.loads((tmp_path / "f" / "spec.json").read_text())["data"]["source"]["groups"] == "column:site"
     resumed = last(invoke("resume", tmp_path / "f", "--json"))

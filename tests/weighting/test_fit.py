@@ -123,7 +123,7 @@ def test_with_the_training_loss_outside_the_proportions_are_optimal_already():
 
 def test_without_eta_the_weights_stay_and_nothing_is_looked_at():
     data = two_groups(sizes=(90, 30))
-    trainer, at_ = trained(data, Weighting(eta=0))
+    trainer, at_ = trained(data, Weighting(eta=0, start="uniform"))
     assert at_.w.tolist() == [0.5, 0.5]
     assert at_.history == ()
     assert trainer.passes.forward == 200 * 32
@@ -138,7 +138,7 @@ def test_d_of_a_model_against_dense_matrices():
     data = two_groups(sizes=(24, 24))
     trainer = task(weight_decay=0.01).prepare(data)
     state = trainer.fit(at.Tree(), 0, steps=20)
-    options = Weighting(batch=24, damping=0.05, iterations=200, tolerance=1e-6, product="hessian")
+    options = Weighting(batch=24, damping=0.05, iterations=200, tolerance=1e-6, product="hessian", d="raw")
     w, outer = np.array([0.3, 0.7]), np.array([0.4, 0.6])
     look = Hypergradient(trainer, forest(data), options, 0).at(state, w, outer, 0, "hessian")
 
@@ -159,6 +159,9 @@ def test_d_of_a_model_against_dense_matrices():
     slopes = torch.func.jacrev(lambda x: group_losses(x, "train"))(theta)
     s = torch.linalg.solve(hessian + 0.06 * torch.eye(34), v)  # damping and weight decay
     assert look.d == pytest.approx((-slopes @ s).numpy(), rel=2e-3, abs=1e-5)
+    cosine = Hypergradient(trainer, forest(data), replace(options, d="cosine"), 0).at(state, w, outer, 0, "hessian")
+    lengths = (s.norm() * slopes.norm(dim=1)).numpy()
+    assert cosine.d == pytest.approx((-slopes @ s).numpy() / lengths, rel=2e-3, abs=1e-4)
     cosine = Hypergradient(trainer, forest(data), replace(options, d="cosine"), 0).at(state, w, outer, 0, "hessian")
     expected = -(slopes @ s) / (s.norm() * slopes.norm(dim=1))
     assert cosine.d == pytest.approx(expected.numpy(), rel=2e-3, abs=1e-5)

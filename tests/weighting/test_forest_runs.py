@@ -199,7 +199,9 @@ def test_another_fit_in_the_same_folder_is_refused(tmp_path):
 
 
 def test_every_group_has_the_tree_that_its_own_samples_give(tmp_path):
-    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", **HOW)
+    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", one_tree=False, **HOW)
+    assert found.one_tree is None
+    assert found.held == {}
     for group in "ab":
         alone = at.search_tree(
             group_alone(DATA, group),
@@ -215,6 +217,18 @@ def test_every_group_has_the_tree_that_its_own_samples_give(tmp_path):
     assert found.cost["search_equivalents"] > 1
     result = json.loads((tmp_path / "f" / "result.json").read_text())
     assert set(result["importances"]) == {"a", "b"}
+
+
+def test_a_group_has_its_own_tree_or_the_one_for_all(tmp_path):
+    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", **HOW)
+    assert found.one_tree.tree == at.load(tmp_path / "f" / "one-tree" / "tree.json")
+    own = {g: at.load(tmp_path / "f" / "groups" / f"0{i}-{g}" / "tree.json") for i, g in enumerate("ab")}
+    for group, held in found.held.items():
+        assert held.tree == str(own[group])
+        assert found.forest[group].tree == (own[group] if held.own else found.one_tree.tree)
+    result = json.loads((tmp_path / "f" / "result.json").read_text())
+    assert result["own_trees"] == {group: held._asdict() for group, held in found.held.items()}
+    assert found.cost["one_tree_equivalents"] > found.one_tree.cost.training_equivalents
 
 
 def test_workers_change_nothing(tmp_path):

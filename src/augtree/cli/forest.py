@@ -46,7 +46,7 @@ def check_forest(
     weighting_of(alpha, eta, target, outer, weighting_option)
     if trees is not None:
         trees_of(trees)
-        asked = {"--one-tree": one_tree, "--workers": workers > 1, "--budget": budget is not None}
+        asked = {"--no-one-tree": not one_tree, "--workers": workers > 1, "--budget": budget is not None}
         for name in (name for name, given in asked.items() if given):
             raise ArgumentError(name, "must be left out with --trees: nothing is searched", True)
     if out is not None:
@@ -83,7 +83,9 @@ def forest(
     trees: Annotated[
         Path | None, typer.Option(help="Learn the weights alone, for the trees of this forest.json or run.")
     ] = None,
-    one_tree: Annotated[bool, typer.Option(help="Also grow one tree for all groups, to compare with.")] = False,
+    one_tree: Annotated[
+        bool, typer.Option(help="Grow one tree for all groups too; a group has its own where that is better.")
+    ] = True,
     plain: Annotated[bool, typer.Option(help="Also train without augmentation and weights, to compare with.")] = True,
     pairs: Annotated[
         bool, typer.Option(help="Also train on each pair of groups, for the similarity of their features.")

@@ -62,6 +62,10 @@ class Progress:
         tree = result.tree if len(result.tree) else "empty"
         say(f"Group {group} ({number} of {of} done): {tree}, {result.cost.training_equivalents:.1f} trainings.")
 
+    def on_common(self, group: str) -> None:
+        """A group's own tree is held against the one for all."""
+        say(f"Group {group}: its own tree or the one for all, in a model of all groups ...")
+
     def on_plain(self) -> None:
         """A model without augmentation is trained."""
         if self.bar is not None:

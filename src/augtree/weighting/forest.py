@@ -23,7 +23,9 @@ from augtree.errors import ArgumentError, DataError, RunError, need, whole_numbe
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import VERSION, Run, read_spec
+from augtree.search.result import TreeResult
 from augtree.search.scorers import SCORERS, ScorerOptions
+from augtree.search.scorers.base import Bench
 from augtree.search.search import (
     CHECK,
     H,
@@ -41,6 +43,7 @@ from augtree.search.search import (
 from augtree.tasks import Classification, Task
 from augtree.tasks.trainer import State, Trainer
 from augtree.transforms import Identity, Space, Transform
+from augtree.weighting.common import Common, Held, branches_of
 from augtree.weighting.fit import WeightedTraining
 from augtree.weighting.legs import Legs
 from augtree.weighting.mirror import effective_size
@@ -63,7 +66,7 @@ def search_forest(
     budget: str | float | None = None,
     check: float = CHECK,
     workers: int = 1,
-    one_tree: bool = False,
+    one_tree: bool = True,
     plain: bool = True,
     pairs: bool = False,
     watch: Watch = silent,
@@ -72,10 +75,12 @@ def search_forest(
     """One tree for each group of a data set, then one model on all of them with learned weights.
 
     Each tree is what `search_tree` gives on that group's samples alone; `budget` and `check` are of each search.
+    With `one_tree`, one for all groups is grown too, and a group has its own only where that lowers its loss in a
+    model of all groups; without it, as in the paper, every group has its own.
     `workers` searches run side by side, and the result is the same. `weighting` are options of
     `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a model without any of this,
-    to hold the groups' results and features against; `one_tree` also grows one tree for all groups, for `compare`;
-    `pairs` also trains a plain model on each pair of groups, for the similarity of their features there.
+    to hold the groups' results and features against; `pairs`
+    also trains a plain model on each pair of groups, for the similarity of their features there.
     """
     task, options = task or Classification(), weighting_of(weighting)
     space = default_space(data) if space is None else Space(list(space))
@@ -112,37 +117,60 @@ def search_forest(
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
         run.tell("status", "begun")
-        for line in surroundings(run, task.prepare(data)):
+        trainer = task.prepare(data)
+        for line in surroundings(run, trainer):
             watch("note", text=line)
         trees = trees_of_groups(data, task, space, run, how, workers, watch)
-        whole = None
-        if one_tree:
-            watch("group", group="all together", number=1, of=1, data=data)
-            place = None if run.folder is None else run.folder / "one-tree"
-            whole = search_tree(data, task, list(space), **{**how, "out": place}, watch=watch)
+        searched = {
+            "search_equivalents": sum(found.cost.training_equivalents for found in trees.values()),
+            "search_seconds": sum(found.cost.seconds for found in trees.values()),
+        }
+        notes = [f"{group}: {note}" for group, found in trees.items() for note in found.notes]
+        whole = tree_for_all(data, task, space, run, how, watch) if one_tree else None
+        held: dict[str, Held] = {}
+        if whole is not None:
+            own = {group: result.tree for group, result in trees.items()}
+            bench = Bench(trainer, space, wanted.probabilities, wanted.seed, run)
+            held = Common(bench, branches_of(wanted.scorer), whole.tree).held(own, watch)
+            trees = {group: result if held[group].own else whole for group, result in trees.items()}
+            searched |= cost_of_one_tree(whole, run, trainer)
+            notes += [f"{group}: {found}." for group, found in held.items() if own[group] != whole.tree]
         folder = None if run.folder is None else run.folder / "fit"
         found = {group: result.tree for group, result in trees.items()}
         make_room(folder, found)
         result = fit_forest(
             data, task, found, seed=wanted.seed, out=folder, plain=plain, pairs=pairs, watch=watch, **weighting
         )
-        searched = {
-            "search_equivalents": sum(found.cost.training_equivalents for found in trees.values()),
-            "search_seconds": sum(found.cost.seconds for found in trees.values()),
-        }
-        notes = [f"{group}: {note}" for group, found in trees.items() for note in found.notes]
         result = replace(
             result,
             trees=trees,
             one_tree=whole,
+            held=held,
             cost={**searched, **result.cost},
             notes=[*notes, *result.notes],
             out=run.folder,
         )
         write_forest(run, result, data, task)
-        ended = [status_of(found.out) for found in trees.values()]
+        ended = [status_of(found.out) for found in (*trees.values(), *([whole] if whole else []))]
         run.tell("status", "spent" if "spent" in ended else "done")
         return result
+
+
+def tree_for_all(data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], watch: Watch) -> TreeResult:
+    """One tree for all groups together."""
+    watch("group", group="all together", number=1, of=1, data=data)
+    place = None if run.folder is None else run.folder / "one-tree"
+    return search_tree(data, task, list(space), **{**how, "out": place}, watch=watch)
+
+
+def cost_of_one_tree(whole: TreeResult, run: Run, trainer: Trainer) -> dict[str, float]:
+    """What the tree for all cost, and what holding the groups' own against it did."""
+    forward, backward, seconds, _ = run.cost()
+    compared = (forward + backward) / passes_of_one(trainer)
+    return {
+        "one_tree_equivalents": round(whole.cost.training_equivalents + compared, 3),
+        "one_tree_seconds": round(whole.cost.seconds + seconds, 2),
+    }
 
 
 def make_room(folder: Path | None, trees: Mapping[str, Tree]) -> None:

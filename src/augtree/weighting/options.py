@@ -20,21 +20,21 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Weighting:
-    """The options of Algorithm 2, with the paper's alpha and eta."""
+    """The options of Algorithm 2, with the paper's alpha and eta; start="uniform", d="raw" are the paper's too."""
 
     alpha: int = 50
     """SGD steps between two updates of the weights."""
     eta: float = 0.1
     """How far an update goes; with 0 the weights stay as they begin."""
-    start: str = "uniform"
-    """The weights at first: all the same as in the paper, or the groups' proportions in the training data."""
+    start: str = "proportions"
+    """The weights at first: the groups' proportions in the training data, or (uniform) all the same."""
     outer: str = "val"
     """The loss that the weights should lower: on clean validation data; or, as the paper writes it, on the training
     data as the trees make them, where the groups' proportions are optimal already."""
     target: str = "average"
     """Whether that is the average over the groups, by their proportions, or the worst group's."""
-    d: str = "raw"
-    """The direction as it is, or divided by the lengths of its two factors (cosine)."""
+    d: str = "cosine"
+    """The direction divided by the lengths of its two factors, so that eta is no matter of scale; or raw."""
     solver: str = "cg"
     """Conjugate gradients, or the paper's stochastic series."""
     product: str = "auto"

@@ -20,6 +20,7 @@ from augtree.policies import Forest
 from augtree.search.result import TreeResult
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import State, Trainer
+from augtree.weighting.common import Held
 
 Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By split, by group (and `all`), by metric; `samples` is their number."""
@@ -44,7 +45,7 @@ class ForestResult:
     similarity: Mapping[str, Any] = field(repr=False)
     """The paper's s(i, j) of the groups' features, without and with the forest; empty where that was left out."""
     trees: Mapping[str, TreeResult] = field(repr=False)
-    """The search of each group's tree; empty for `fit_forest`."""
+    """The search of each group's tree, which may be that of the one for all; empty for `fit_forest`."""
     cost: Mapping[str, float]
     """Training equivalents and seconds, of the searches and of the weighted training."""
     notes: Sequence[str]
@@ -54,6 +55,8 @@ class ForestResult:
     std: tuple[float, ...] = ()
     one_tree: TreeResult | None = field(default=None, repr=False)
     """One tree for all groups, where it was asked for."""
+    held: Mapping[str, Held] = field(default_factory=dict, repr=False)
+    """How each group's own tree did against that one in a model of all groups."""
     out: Path | None = None
 
     def average(self, split: str = "test", measures: Measures | None = None) -> float | None:
@@ -122,6 +125,7 @@ class ForestResult:
                 group: {name: asdict(value) for name, value in found.importances.items()}
                 for group, found in self.trees.items()
             },
+            "own_trees": {group: found._asdict() for group, found in self.held.items()},
             "effective_size": self.effective_size,
             "similarity": self.similarity,
             "history": list(self.history),

@@ -20,7 +20,7 @@ from augtree.search.grow import Built
 from augtree.search.scorers.base import Bench, Entry, Losses, Model, Score, ScorerOptions, best, verdict, with_entry
 from augtree.tasks.trainer import Rows, State, seed_of
 from augtree.transforms import Identity
-from augtree.transforms.base import Transform
+from augtree.transforms.base import Policy, Transform
 
 Trunk = Callable[[], State]
 """The shared model; read when it is needed."""
@@ -194,27 +194,32 @@ class Branches:
     def trunk(self, tree: Tree) -> Trunk:
         """The shared model, trained on with the tree as it is now."""
         if self.options.trunk == 0:  # retrain: everything from the start
-            return lambda: self.trainer.fresh(self.bench.seed)
+            return lambda: self.begun(tree)
         rate, number_ = self.trainer.task.rate, self.nodes
         before = self._trunk
 
         def on() -> State:
-            seed = seed_of(self.bench.seed, "trunk")
             if before is None:
-                rates = self.trainer.task.rates(self.trainer.total_steps)
-                rise = rates.index(max(rates))
-                steps = max(1, round(self.options.trunk * self.trainer.total_steps))
-                return self.trainer.train(
-                    self.trainer.fresh(self.bench.seed), tree, [*rates[:rise], *[rate] * max(0, steps - rise)], seed
-                )
+                return self.begun(tree)
             steps = round(self.options.between * self.trainer.total_steps)
-            state = self.trainer.train(before(), tree, [rate] * steps, seed)
+            state = self.trainer.train(before(), tree, [rate] * steps, seed_of(self.bench.seed, "trunk"))
             before.forget()  # its file stays for one node more, should this one's be lost
             return state
 
         self._trunk = self.bench.training(f"trunk/{number_}", on)
         self.bench.run.drop(f"trunk-{number_ - 2}")
         return self._trunk
+
+    def begun(self, policy: Policy) -> State:
+        """The shared model before the first node: trained for a while at the full rate."""
+        fresh, task = self.trainer.fresh(self.bench.seed), self.trainer.task
+        if self.options.trunk == 0:
+            return fresh
+        rates = task.rates(self.trainer.total_steps)
+        rise = rates.index(max(rates))
+        steps = max(1, round(self.options.trunk * self.trainer.total_steps))
+        level = [*rates[:rise], *[task.rate] * max(0, steps - rise)]
+        return self.trainer.train(fresh, policy, level, seed_of(self.bench.seed, "trunk"))
 
     def steps(self, share: float) -> int:
         """So many steps."""
