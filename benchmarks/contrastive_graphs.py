@@ -1,10 +1,16 @@
 """Contrastive learning on graphs by a named protocol: random encoder, GraphCL's four, random trees, learned ones.
 
-    PYTHONPATH=src python benchmarks/contrastive_graphs.py run NCI1 PROTEINS --root data --out runs/graphs --workers 8
-    PYTHONPATH=src python benchmarks/contrastive_graphs.py table runs/graphs
+    python benchmarks/contrastive_graphs.py run NCI1 PROTEINS --root data --out runs/graphs --workers 8
+    python benchmarks/contrastive_graphs.py features COLLAB --rows graphcl tree forest --each 0 1 2 --out runs/graphs
+    python benchmarks/contrastive_graphs.py judge runs/graphs       # the SVMs for these features, on any machine
+    python benchmarks/contrastive_graphs.py table runs/graphs
 
-A share of the labels (`--labels` of the training samples, and the validation samples) is for the searches; these
-samples are in no fold, for no row. Searches and evaluations are runs of augtree: what was stopped goes on, and
+`features` trains the encoders of some seeds and keeps what they make of the graphs: several of them run side by side,
+where a GPU is, and `judge` may follow elsewhere. The outcome is that of `run`, which does both.
+
+With a judge that needs labels, a share of them (`--labels` of the training samples, and the validation samples) is
+for the searches; these samples are in no fold, for no row. Trees and forests come from one search of a forest, whose
+tree for all groups is the row "tree". Searches and evaluations are runs of augtree: what was stopped goes on, and
 nothing is done twice. `table` writes benchmarks/results/contrastive_graphs.json.
 """
 
@@ -13,16 +19,21 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import augtree as at
+from augtree.comparison.evaluation import RANDOM, in_words
+from augtree.comparison.trainings import fitted
 from augtree.data import Dataset
 from augtree.search import Anneal, Density
 from augtree.tasks import Contrastive
-from augtree.tasks.evaluation import PROTOCOLS
+from augtree.tasks.evaluation import PROTOCOLS, folds_of, judge_fold
+from augtree.tasks.named import find_for
 from augtree.transforms.base import Policy
 from measure import machine, table, write
 
@@ -51,18 +62,30 @@ def scorer_of(options: argparse.Namespace) -> Any:
     return Anneal(**given)
 
 
-def learned(options: argparse.Namespace, name: str, searched: Dataset, what: str) -> Policy | at.Weighted:
-    """The tree, or the forest, of one search."""
-    task = task_of(options, samples="all" if what == "tree" else "train", judge=options.judge)
-    asked: dict[str, Any] = {"depth": options.depth, "scorer": scorer_of(options), "seed": 0, "check": 0.0}
-    asked |= {"out": options.out / f"{what}-{name}-{options.protocol}-{options.judge}", "budget": options.budget}
-    began = time.perf_counter()
-    if what == "tree":
-        found: Policy | at.Weighted = at.search_tree(searched, task, at.spaces.graphs(), **asked).tree
-    else:
-        found = at.Weighted(at.search_forest(searched, task, at.spaces.graphs(), **asked).forest)
-    print(name, what, found, f"{time.perf_counter() - began:.0f} s", flush=True)
-    return found
+def learned(options: argparse.Namespace, name: str, searched: Dataset) -> dict[str, Policy | at.Weighted]:
+    """The tree for all groups, and the forest, of one search."""
+    task, began = task_of(options, samples="train", judge=options.judge), time.perf_counter()
+    place = options.out / f"search-{name}-{options.protocol}-{options.judge}"
+    if not (place / "forest.json").is_file():
+        found = at.search_forest(
+            searched, task, at.spaces.graphs(), depth=options.depth, scorer=scorer_of(options), seed=0, check=0.0,
+            out=place, budget=options.budget, workers=options.searchers, plain=False,
+        )  # fmt: skip
+        print(name, *found.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
+    tree, forest = at.load(place / "one-tree" / "tree.json"), at.load(place / "forest.json")
+    assert isinstance(forest, at.Forest)
+    print(name, tree, forest, flush=True)
+    return {"tree": tree, "forest": at.Weighted(forest)}
+
+
+def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> dict[str, Any]:
+    """What encoders are trained with, by row."""
+    policies: dict[str, Any] = {row: row for row in options.rows if row in ("graphcl", "none")}
+    if "random-trees" in options.rows:
+        policies |= {f"random tree {i}": random_tree(i, options.depth) for i in range(options.random)}
+    if {"tree", "forest"} & {*options.rows}:
+        policies |= {row: way for row, way in learned(options, name, searched).items() if row in options.rows}
+    return policies
 
 
 def random_tree(seed: int, depth: int) -> at.Tree:
@@ -81,18 +104,69 @@ def random_tree(seed: int, depth: int) -> at.Tree:
 def run(options: argparse.Namespace) -> None:
     for name in options.sets:
         data, searched = read(options, name)
-        policies: dict[str, Any] = {row: row for row in options.rows if row in ("graphcl", "none")}
-        if "random-trees" in options.rows:
-            policies |= {f"random tree {i}": random_tree(i, options.depth) for i in range(options.random)}
-        policies |= {row: learned(options, name, searched, row) for row in ("tree", "forest") if row in options.rows}
-        free = options.judge != "knn"
-        seen: Any = [] if free else np.concatenate([searched.indices("train"), searched.indices("val")])
+        policies = policies_of(options, name, searched)
         began = time.perf_counter()
         result = at.evaluate(
-            data, task_of(options), policies, protocol=options.protocol, seeds=options.seeds, seen=seen,
-            workers=options.workers, out=options.out / f"evaluation-{name}-{options.protocol}-{options.judge}",
+            data, task_of(options), policies, protocol=options.protocol, seeds=options.seeds,
+            seen=seen_of(options, searched), workers=options.workers,
+            out=options.out / f"evaluation-{name}-{options.protocol}-{options.judge}{options.suffix}",
         )  # fmt: skip
         print(f"{name}\n{result.to_text()}\n{time.perf_counter() - began:.0f} s", flush=True)
+
+
+def seen_of(options: argparse.Namespace, searched: Dataset) -> Any:
+    """The samples whose labels the searches have seen."""
+    free = options.judge != "knn"
+    return [] if free else np.concatenate([searched.indices("train"), searched.indices("val")])
+
+
+def features(options: argparse.Namespace) -> None:
+    """What encoders of some seeds make of the graphs, a file each."""
+    for name in options.sets:
+        data, searched = read(options, name)
+        trainer = task_of(options, samples="all").prepare(data)
+        ways: dict[str, Any] = {RANDOM: None}
+        for row, asked in policies_of(options, name, searched).items():
+            ways[row] = find_for(data, asked) if isinstance(asked, str) else asked
+        for seed, (row, way) in product(options.each, ways.items()):
+            path = options.out / f"features-{name}-{options.protocol}-{options.judge}" / f"{row}.{seed}.npz"
+            if path.exists():
+                continue
+            began = time.perf_counter()
+            state = trainer.fresh(seed) if way is None else fitted(trainer, way, seed, "train")[0]
+            found = trainer.features(state, np.arange(len(data))).float().cpu().numpy()
+            took = round(time.perf_counter() - began, 2)
+            about = {"set": name, "protocol": options.protocol, "row": row, "seed": seed, "seconds": took}
+            about |= {
+                "policy": "" if way is None else in_words(way),
+                "seen": list(map(int, seen_of(options, searched))),
+            }
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(path, features=found, about=json.dumps({**about, "machine": machine(1)}))
+            print(name, row, seed, took, "s", flush=True)
+
+
+def judge(options: argparse.Namespace) -> None:
+    """The classifiers for features that are there, each outcome beside them."""
+    known: dict[str, Dataset] = {}
+    for path in sorted(place for folder in options.places for place in folder.glob("features-*/*.npz")):
+        if path.with_suffix(".json").exists():
+            continue
+        held = np.load(path)
+        about = json.loads(str(held["about"]))
+        if options.sets and about["set"] not in options.sets:
+            continue
+        data = known.setdefault(about["set"], at.data.load(about["set"], options.root))
+        protocol, labels, x = PROTOCOLS[about["protocol"]], data.labels.numpy(), held["features"].astype(np.float64)
+        seen = np.array(about["seen"], np.int64)
+        rows = []
+        for fold, (train, test) in enumerate(folds_of(protocol, data, seen, about["seed"])):
+            one = judge_fold(protocol, (x[train], labels[train]), (x[test], labels[test]), options.workers)
+            rows.append(
+                {"row": about["row"], "seed": about["seed"], "fold": fold, "accuracy": one.accuracy, "c": one.c}
+            )
+        write(path.stem, {**about, "rows": rows}, path.parent)
+        print(about["set"], about["row"], about["seed"], f"{np.mean([r['accuracy'] for r in rows]):.4f}", flush=True)
 
 
 def tables(places: list[Path]) -> None:
@@ -110,21 +184,45 @@ def tables(places: list[Path]) -> None:
 
 
 def gathered(places: list[Path]) -> dict[str, Any]:
-    """Every evaluation, with the mean over random trees as one row."""
-    out = []
+    """Every evaluation, whole or from features, with the mean over random trees as one row."""
+    parts: dict[tuple[str, str, int], dict[str, Any]] = {}
     for path in sorted(path for place in places for path in place.glob("evaluation-*/evaluation.json")):
         found, spec = json.loads(path.read_text()), json.loads((path.parent / "spec.json").read_text())
-        rows = {line["row"]: {"mean": line["mean"], "sd": line["over_seeds"]} for line in found["lines"]}
-        trees = [rows.pop(row) for row in list(rows) if row.startswith("random tree ")]
-        if len(trees) == 1:
-            rows["one random tree"] = trees[0]
-        elif trees:
-            each = [tree["mean"] for tree in trees]
-            rows["random trees"] = {"mean": float(np.mean(each)), "sd": float(np.std(each, ddof=1)), "each": each}
-        about = {"set": spec["data"]["name"], "protocol": found["protocol"], "run": path.parent.name}
-        more = {"seeds": spec["seeds"], "seen": found["seen"], "policies": found["policies"], "notes": found["notes"]}
-        out.append({**about, "rows": rows, **more})
+        part = parts.setdefault((spec["data"]["name"], found["protocol"], found["seen"]), empty())
+        part["rows"] += found["rows"]
+        part["policies"] |= found["policies"]
+    for path in sorted(path for place in places for path in place.glob("features-*/*.json")):
+        one = json.loads(path.read_text())
+        part = parts.setdefault((one["set"], one["protocol"], len(one["seen"])), empty())
+        part["rows"] += one["rows"]
+        part["policies"] |= {one["row"]: one["policy"]} if one["policy"] else {}
+        part["trained_on"] = one["machine"]
+    about = [{"set": name, "protocol": protocol, "seen": seen} for name, protocol, seen in parts]
+    out = [{**key, **part, "rows": summed(part["rows"])} for key, part in zip(about, parts.values(), strict=True)]
     return {"machine": machine(1), "evaluations": out}
+
+
+def empty() -> dict[str, Any]:
+    return {"rows": [], "policies": {}, "trained_on": None}
+
+
+def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and spread over seeds of the means over folds; random trees as one row."""
+    each: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        each.setdefault(row["row"], {}).setdefault(row["seed"], []).append(row["accuracy"])
+    out: dict[str, Any] = {}
+    for name, seeds in each.items():
+        means = [float(np.mean(folds)) for folds in seeds.values()]
+        sd = float(np.std(means, ddof=1)) if len(means) > 1 else None
+        out[name] = {"mean": float(np.mean(means)), "sd": sd, "seeds": len(means)}
+    trees = [out.pop(row) for row in list(out) if row.startswith("random tree ")]
+    if len(trees) == 1:
+        out["one random tree"] = trees[0]
+    elif trees:
+        means = [tree["mean"] for tree in trees]
+        out["random trees"] = {"mean": float(np.mean(means)), "sd": float(np.std(means, ddof=1)), "each": means}
+    return out
 
 
 def percent(found: dict[str, Any] | None) -> str:
@@ -136,31 +234,41 @@ def percent(found: dict[str, Any] | None) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("run")
-    one.add_argument("sets", nargs="+")
-    one.add_argument("--root", type=Path)
-    one.add_argument("--out", type=Path, required=True)
-    one.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS[:4]))
-    one.add_argument("--protocol", choices=("graphcl", "tree-paper"), default="graphcl")
-    one.add_argument("--judge", choices=("knn", "alignment-uniformity", "contrastive"), default="knn")
-    one.add_argument("--labels", type=float, default=0.125, help="the share of the training samples' labels")
-    one.add_argument("--seeds", type=int, default=5)
-    one.add_argument("--random", type=int, default=3, help="random trees")
-    one.add_argument("--epochs", type=float, help="instead of the protocol's")
-    one.add_argument("--depth", type=int, default=2)
-    one.add_argument("--scorer", choices=("anneal", "density"), default="anneal")
-    one.add_argument("--options", default="{}", help="of the scorer, as JSON")
-    one.add_argument("--budget", help="of the search")
-    one.add_argument("--device", default="auto")
-    one.add_argument("--workers", type=int, default=1)
-    two = commands.add_parser("table")
+    for command in ("run", "features"):
+        one = commands.add_parser(command)
+        one.add_argument("sets", nargs="+")
+        one.add_argument("--root", type=Path)
+        one.add_argument("--out", type=Path, required=True)
+        one.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+        one.add_argument("--protocol", choices=("graphcl", "tree-paper"), default="graphcl")
+        one.add_argument("--judge", choices=("knn", "alignment-uniformity", "contrastive"), default="knn")
+        one.add_argument("--labels", type=float, default=0.125, help="the share of the training samples' labels")
+        one.add_argument("--seeds", type=int, default=5, help="run: so many")
+        one.add_argument("--each", type=int, nargs="+", default=[0], help="features: these seeds")
+        one.add_argument("--random", type=int, default=3, help="random trees")
+        one.add_argument("--epochs", type=float, help="instead of the protocol's")
+        one.add_argument("--depth", type=int, default=2)
+        one.add_argument("--scorer", choices=("anneal", "density"), default="anneal")
+        one.add_argument("--options", default="{}", help="of the scorer, as JSON")
+        one.add_argument("--budget", help="of each search")
+        one.add_argument("--device", default="auto")
+        one.add_argument("--workers", type=int, default=1, help="classifiers at once")
+        one.add_argument("--searchers", type=int, default=1, help="searches of groups at once")
+        one.add_argument("--suffix", default="", help="of the evaluation's folder, for further rows")
+    two = commands.add_parser("judge")
     two.add_argument("places", type=Path, nargs="+")
+    two.add_argument("--sets", nargs="+")
+    two.add_argument("--root", type=Path)
+    two.add_argument("--workers", type=int, default=1)
+    three = commands.add_parser("table")
+    three.add_argument("places", type=Path, nargs="+")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     options = arguments()
-    if options.command == "run":
-        run(options)
-    else:
+    torch.set_num_threads(1)
+    if options.command == "table":
         tables(options.places)
+    else:
+        {"run": run, "features": features, "judge": judge}[options.command](options)
