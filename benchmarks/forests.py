@@ -96,12 +96,12 @@ def ways(options: argparse.Namespace, trainer: Trainer, seed: int) -> dict[str, 
         found["own trees, uniform weights"] = weighted(own, replace(paper, eta=0.0))
         found["own trees, learned weights (the paper's)"] = weighted(own, paper)
         found["own trees, groups' proportions"] = weighted(own, replace(learned, eta=0.0))
-        if "one tree" in search:
+        if "one tree" in search and any(name.startswith("forest") for name in options.ways or ["forest"]):
             forest = held(options, trainer, seed, own, whole)
             found["forest, uniform weights"] = weighted(forest, replace(paper, eta=0.0))
             found["forest"] = weighted(forest, learned)
             found["forest, worst group"] = weighted(forest, replace(learned, target="worst"))
-    return {name: way for name, way in found.items() if not options.ways or name in options.ways}
+    return {name: found[name] for name in options.ways or found if name in found}
 
 
 def weighted(trees: dict[str, at.Tree], weighting: at.Weighting) -> at.Weighted:
