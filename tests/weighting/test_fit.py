@@ -192,7 +192,8 @@ def test_a_hessian_that_is_not_positive_makes_way_for_its_positive_part():
         state, w, w, 0, "hessian"
     )
     assert "not positive" in plain.solved.failed
-    other = Hypergradient(trainer, forest(data), Weighting(damping=0.0), 0).at(state, w, w, 0, "hessian")
+    auto = Weighting(damping=0.0, product="auto")
+    other = Hypergradient(trainer, forest(data), auto, 0).at(state, w, w, 0, "hessian")
     assert other.product == "gauss-newton"
     assert not other.solved.failed
 

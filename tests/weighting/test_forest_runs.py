@@ -2,6 +2,7 @@
 
 import csv
 import json
+import resource
 import shutil
 from itertools import cycle
 
@@ -236,6 +237,30 @@ def test_workers_change_nothing(tmp_path):
     found = [search_forest(data, quick, SPACE, out=tmp_path / str(n), workers=n, plain=False, **HOW) for n in (1, 2)]
     assert found[0].forest == found[1].forest
     assert kept(tmp_path / "1") == kept(tmp_path / "2")
+
+
+def test_many_graphs_go_to_workers_without_a_file_for_each():
+    data = at.data.group(rings_and_stars(400), "size:2")
+    gin = at.tasks.Classification(model="gin", steps=2, optimizer="adamw", options={"hidden": 4, "layers": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        how = {**HOW, "depth": 1, "plain": False, "one_tree": False}
+        found = search_forest(data, gin, [at.transforms.MaskNodes(0.1)], workers=2, **how)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(found.trees) == 2
+
+
+def rings_and_stars(count):
+    from torch_geometric.data import Data
+
+    made = []
+    for i in range(count):
+        n = 6 + i % 5
+        there = [(j, (j + 1) % n) for j in range(n)] if i % 2 == 0 else [(0, j) for j in range(1, n)]
+        made.append(Data(x=torch.ones(n, 1), edge_index=torch.tensor(there + [(b, a) for a, b in there]).T))
+    return at.data.from_arrays(made, np.arange(count) % 2, name="shapes")
 
 
 def test_what_cannot_be_sent_to_another_process_is_told():

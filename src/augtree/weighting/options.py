@@ -12,7 +12,7 @@ CHOICES = {
     "outer": ("val", "train"),
     "target": ("average", "worst"),
     "solver": ("cg", "series"),
-    "product": ("auto", "hessian", "gauss-newton"),
+    "product": ("gauss-newton", "auto", "hessian"),
     "d": ("raw", "cosine"),
     "start": ("uniform", "proportions"),
 }
@@ -37,8 +37,9 @@ class Weighting:
     """The direction divided by the lengths of its two factors, so that eta is no matter of scale; or raw."""
     solver: str = "cg"
     """Conjugate gradients, or the paper's stochastic series."""
-    product: str = "auto"
-    """The Hessian, its Gauss-Newton part, or the Hessian until it is found not to be positive."""
+    product: str = "gauss-newton"
+    """The Gauss-Newton part of the Hessian, which is never negative; hessian; or (auto) the Hessian until it is found
+    not to be positive, which with networks is mostly at once."""
     damping: float = 0.3
     """Is added to the diagonal."""
     iterations: int = 4

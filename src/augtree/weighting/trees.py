@@ -46,7 +46,8 @@ def trees_of_groups(
     others = set(active_children())
     with ProcessPoolExecutor(min(workers, len(jobs)), CONTEXT, begin_worker, (torch.get_num_threads(),)) as pool:
         try:
-            waiting = {pool.submit(search_group, *job): name for name, job in jobs.items()}
+            # Packed here: on its own, torch would send every tensor of every graph as an open file.
+            waiting = {pool.submit(search_packed, pickle.dumps(job)): name for name, job in jobs.items()}
             for done in as_completed(waiting):
                 found[waiting[done]] = done.result()
                 watch("grown", group=waiting[done], result=done.result(), number=len(found), of=len(jobs))
@@ -67,6 +68,11 @@ def search_group(
 ) -> TreeResult:
     """One group's tree."""
     return search_tree(data, task, space, **how, watch=watch)
+
+
+def search_packed(job: bytes) -> TreeResult:
+    """The same, in another process of ours."""
+    return search_group(*pickle.loads(job))  # noqa: S301 - never from a file
 
 
 def begin_worker(threads: int) -> None:
