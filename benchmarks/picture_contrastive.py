@@ -3,6 +3,7 @@
     python benchmarks/cifar_semisupervised.py write set.npz --root DIR --train 20000 --labels 20000 --test 5000
     python benchmarks/picture_contrastive.py search set.npz --seeds 0 1 2 --out runs/contrastive
     python benchmarks/picture_contrastive.py evaluate set.npz --seeds 0 1 2 --out runs/contrastive
+    python benchmarks/picture_contrastive.py evaluate set.npz --policies trees --seeds 0 --out ...    # a part of it
     python benchmarks/picture_contrastive.py search fundus.zip --size 48 --out runs/fundus-contrastive ...
     python benchmarks/picture_contrastive.py table runs/contrastive
 
@@ -26,7 +27,7 @@ from augtree.data import Dataset
 from augtree.data.splits import SPLITS
 from augtree.search import Anneal
 from augtree.tasks import Contrastive
-from contrastive_graphs import percent
+from contrastive_graphs import percent, summed
 from measure import machine, table, write
 
 
@@ -58,29 +59,47 @@ def search(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    policies: dict[str, Any] = {"none": None, "simclr": "simclr", "randaugment": "randaugment"}
-    policies |= {path.parent.name: path for path in sorted(options.out.glob("tree-*/tree.json"))}
+    policies: dict[str, Any] = {
+        name: None if name == "none" else name for name in options.policies if name != "trees"
+    }
+    if "trees" in options.policies:
+        policies |= {path.parent.name: path for path in sorted(options.out.glob("tree-*/tree.json"))}
+    part = "-".join([*options.policies, *map(str, options.seeds)])
     found = at.evaluate(
         read(options), task_of(options), policies, protocol="linear", seeds=options.seeds, seen=[],
-        out=options.out / "evaluation",
+        out=options.out / f"evaluation-{part}",
     )  # fmt: skip
     print(found.to_text())
 
 
 def tables(options: argparse.Namespace) -> None:
+    """All evaluations in a folder as one table."""
     place = Path(options.data)
-    found = json.loads((place / "evaluation" / "evaluation.json").read_text())
-    spec = json.loads((place / "evaluation" / "spec.json").read_text())
-    rows = {line["row"]: {"mean": line["mean"], "sd": line["over_seeds"]} for line in found["lines"]}
-    print(table(["row", "accuracy"], [[row, percent(figures)] for row, figures in rows.items()]))
-    about = {
-        "data": spec["data"]["name"],
-        "task": spec["task"],
-        "seeds": spec["seeds"],
-        "policies": found["policies"],
-    }
-    content = {"machine": machine(1), **about, "rows": rows, "notes": found["notes"]}
+    rows: list[dict[str, Any]] = []
+    policies: dict[str, str] = {}
+    for path in sorted(place.glob("evaluation-*/evaluation.json")):
+        found, spec = json.loads(path.read_text()), json.loads((path.parent / "spec.json").read_text())
+        rows += found["rows"]
+        policies |= found["policies"]
+    done = {(row["row"], row["seed"]): row for row in rows if "failed" not in row}  # a random encoder is in each part
+    figures = summed(list(done.values()))
+    body = [[row, percent(found), str(found["seeds"])] for row, found in figures.items()]
+    print(table(["row", "accuracy", "seeds"], body))
+    for name, policy in policies.items():
+        print(f"{name}: {policy}")
+    about = {"data": spec["data"]["name"], "task": spec["task"], "policies": policies}
+    held = place / "machine.json"
+    content = {"machine": json.loads(held.read_text()), **about, "rows": figures, "notes": found_notes(place)}
     print(f"written to {write('picture_contrastive_' + place.name, content)}")
+
+
+def found_notes(place: Path) -> list[str]:
+    """What the searches had to say, and what they cost."""
+    out = []
+    for path in sorted(place.glob("tree-*/result.json")):
+        found = json.loads(path.read_text())
+        out += [f"{path.parent.name}: {found['cost']['training_equivalents']} training equivalents", *found["notes"]]
+    return out
 
 
 def main() -> None:
@@ -98,8 +117,11 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=12, help="training equivalents")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--policies", nargs="+", default=["none", "simclr", "randaugment", "trees"])
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.what != "table":
+        write("machine", machine(1), options.out)
     {"search": search, "evaluate": evaluate, "table": tables}[options.what](options)
 
 

@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--work", nargs="+", help="these models alone: cnn, gin, wrn-16-4")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -101,6 +102,7 @@ def main() -> None:
         return
     names = ["digits, cnn"] + (["NCI1, gin"] if os.environ.get("AUGTREE_DATA") else [])
     names += ["pictures of 32 px, wrn-16-4"] if options.device == "cuda" else []
+    names = [name for name in names if not options.work or name.rpartition(" ")[2] in options.work]
     rows = []
     for name in names:
         if options.device == "cuda":
