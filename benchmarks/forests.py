@@ -271,7 +271,9 @@ def main() -> None:
     parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--depth", type=int, default=2)
-    parser.add_argument("--budget", type=float, default=40, help="training equivalents of each group's search")
+    parser.add_argument(
+        "--budget", default="40", help="of each group's search: training equivalents, or a time (90s)"
+    )
     parser.add_argument("--alpha", type=int, default=50)
     parser.add_argument("--eta", type=float, default=0.1)
     parser.add_argument("--workers", type=int, default=1, help="searches of groups side by side")
