@@ -91,19 +91,19 @@ def by_hand() -> Tree:
 def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
     """Grow a tree for each group, learn the weights, hold it all against the free policies, and show pictures."""
     make_folder(out)
-    digits, scorer = data(), Anneal(fewest=80, shortlist=3, kept=(1, 2))
+    digits, scorer = data(), Anneal(fewest=80, shortlist=3, kept=(1, 2), repeats=2)
     found = fresh(
         out / f"forest-{seed}",
         lambda folder: search_forest(
             digits, task(), space(), depth=2, scorer=scorer, seed=seed, check=0, out=folder, watch=watch,
-            workers=min(os.cpu_count() or 1, len(GROUPS)), **WEIGHTING.spec(),
+            workers=min(os.cpu_count() or 1, len(GROUPS) + 1), **WEIGHTING.spec(),
         ),
     )  # fmt: skip
     policies = {
         "none": None,
         "randaugment": "randaugment",
         "trivialaugment": "trivialaugment",
-        "forest, uniform weights": Weighted(found.forest, Weighting(eta=0.0)),
+        "forest, uniform weights": Weighted(found.forest, Weighting(eta=0.0, start="uniform")),
         "forest": Weighted(found.forest, WEIGHTING),
     }
     table = fresh(

@@ -33,8 +33,12 @@ class Held(NamedTuple):
     """How much lower the group's validation loss is with it."""
     gain_se: float
     tree: str
+    same: bool = False
+    """Whether both are the same tree."""
 
     def __str__(self) -> str:
+        if self.same:
+            return "its own tree is the one for all"
         what = f"its own tree, {self.tree}, lowers its loss by {self.gain:.4f} ± {self.gain_se:.4f}"
         return f"{what} in a model of all groups" + ("" if self.own else ": it has the tree for all")
 
@@ -61,8 +65,8 @@ class Common:
         trunk = self.bench.training(f"{self.place}/trunk", lambda: self.scorer.begun(self.forest({})))
         for group in self.groups:
             watch("common", group=group)
-            same = own[group] == self.whole
-            found[group] = Held(True, 0.0, 0.0, str(own[group])) if same else self.compared(group, own[group], trunk)
+            same = Held(True, 0.0, 0.0, str(own[group]), same=True)
+            found[group] = same if own[group] == self.whole else self.compared(group, own[group], trunk)
         return found
 
     def compared(self, group: str, tree: Tree, trunk: Trunk) -> Held:

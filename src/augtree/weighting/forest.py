@@ -35,7 +35,6 @@ from augtree.search.search import (
     data_again,
     default_space,
     passes_of_one,
-    search_tree,
     surroundings,
     task_again,
     told_budget,
@@ -120,21 +119,13 @@ def search_forest(
         trainer = task.prepare(data)
         for line in surroundings(run, trainer):
             watch("note", text=line)
-        trees = trees_of_groups(data, task, space, run, how, workers, watch)
-        searched = {
-            "search_equivalents": sum(found.cost.training_equivalents for found in trees.values()),
-            "search_seconds": sum(found.cost.seconds for found in trees.values()),
-        }
-        notes = [f"{group}: {note}" for group, found in trees.items() for note in found.notes]
-        whole = tree_for_all(data, task, space, run, how, watch) if one_tree else None
+        grown, whole = trees_of_groups(data, task, space, run, how, workers, watch, one_tree)
         held: dict[str, Held] = {}
         if whole is not None:
-            own = {group: result.tree for group, result in trees.items()}
             bench = Bench(trainer, space, wanted.probabilities, wanted.seed, run)
+            own = {group: result.tree for group, result in grown.items()}
             held = Common(bench, branches_of(wanted.scorer), whole.tree).held(own, watch)
-            trees = {group: result if held[group].own else whole for group, result in trees.items()}
-            searched |= cost_of_one_tree(whole, run, trainer)
-            notes += [f"{group}: {found}." for group, found in held.items() if own[group] != whole.tree]
+        trees = {group: found if whole is None or held[group].own else whole for group, found in grown.items()}
         folder = None if run.folder is None else run.folder / "fit"
         found = {group: result.tree for group, result in trees.items()}
         make_room(folder, found)
@@ -146,31 +137,38 @@ def search_forest(
             trees=trees,
             one_tree=whole,
             held=held,
-            cost={**searched, **result.cost},
-            notes=[*notes, *result.notes],
+            cost={**cost_of_searches(grown, whole, run, trainer), **result.cost},
+            notes=[*notes_of(grown, held), *result.notes],
             out=run.folder,
         )
         write_forest(run, result, data, task)
-        ended = [status_of(found.out) for found in (*trees.values(), *([whole] if whole else []))]
+        ended = [status_of(found.out) for found in (*grown.values(), *([whole] if whole else []))]
         run.tell("status", "spent" if "spent" in ended else "done")
         return result
 
 
-def tree_for_all(data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], watch: Watch) -> TreeResult:
-    """One tree for all groups together."""
-    watch("group", group="all together", number=1, of=1, data=data)
-    place = None if run.folder is None else run.folder / "one-tree"
-    return search_tree(data, task, list(space), **{**how, "out": place}, watch=watch)
-
-
-def cost_of_one_tree(whole: TreeResult, run: Run, trainer: Trainer) -> dict[str, float]:
-    """What the tree for all cost, and what holding the groups' own against it did."""
+def cost_of_searches(
+    grown: Mapping[str, TreeResult], whole: TreeResult | None, run: Run, trainer: Trainer
+) -> dict[str, float]:
+    """What the groups' trees cost; then what the one for all did, and holding the others against it."""
+    found = {
+        "search_equivalents": sum(result.cost.training_equivalents for result in grown.values()),
+        "search_seconds": sum(result.cost.seconds for result in grown.values()),
+    }
+    if whole is None:
+        return found
     forward, backward, seconds, _ = run.cost()
     compared = (forward + backward) / passes_of_one(trainer)
-    return {
+    return found | {
         "one_tree_equivalents": round(whole.cost.training_equivalents + compared, 3),
         "one_tree_seconds": round(whole.cost.seconds + seconds, 2),
     }
+
+
+def notes_of(grown: Mapping[str, TreeResult], held: Mapping[str, Held]) -> list[str]:
+    """What the searches had to say, and how each group's own tree did."""
+    said = [f"{group}: {note}" for group, result in grown.items() for note in result.notes]
+    return [*said, *(f"{group}: {found}." for group, found in held.items())]
 
 
 def make_room(folder: Path | None, trees: Mapping[str, Tree]) -> None:

@@ -23,6 +23,9 @@ from augtree.tasks import Task
 from augtree.transforms import Space, Transform
 
 CONTEXT = get_context("spawn")
+Job = tuple[Dataset, Task, list[Transform], dict[str, Any]]
+"""What a search is called with."""
+TOGETHER = "all together"
 LONGEST = 60
 """Letters of a group's name in that of its folder."""
 
@@ -32,15 +35,25 @@ def silent(*_: Any, **__: Any) -> None:
 
 
 def trees_of_groups(
-    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
-) -> dict[str, TreeResult]:
-    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
-    places = {name: folder_of(run.folder, i, name) for i, name in enumerate(data.group_names)}
-    jobs = {name: (group_alone(data, name), task, list(space), {**how, "out": places[name]}) for name in places}
-    found: dict[str, TreeResult] = {}
+    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch, one_tree: bool
+) -> tuple[dict[str, TreeResult], TreeResult | None]:
+    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone; and one for all, if wanted."""
+    jobs: dict[str | None, Job] = {}
+    if one_tree:  # the longest search first
+        place = None if run.folder is None else run.folder / "one-tree"
+        jobs[None] = (data, task, list(space), {**how, "out": place})
+    for i, name in enumerate(data.group_names):
+        jobs[name] = (group_alone(data, name), task, list(space), {**how, "out": folder_of(run.folder, i, name)})
+    found = searched(jobs, workers, watch)
+    return {name: found[name] for name in data.group_names}, found.get(None)
+
+
+def searched(jobs: dict[str | None, Job], workers: int, watch: Watch) -> dict[str | None, TreeResult]:
+    """All these searches, so many side by side."""
+    found: dict[str | None, TreeResult] = {}
     if workers == 1 or len(jobs) == 1:
         for number, (name, job) in enumerate(jobs.items(), 1):
-            watch("group", group=name, number=number, of=len(jobs), data=job[0])
+            watch("group", group=name or TOGETHER, number=number, of=len(jobs), data=job[0])
             found[name] = search_group(*job, watch)
         return found
     others = set(active_children())
@@ -50,7 +63,8 @@ def trees_of_groups(
             waiting = {pool.submit(search_packed, pickle.dumps(job)): name for name, job in jobs.items()}
             for done in as_completed(waiting):
                 found[waiting[done]] = done.result()
-                watch("grown", group=waiting[done], result=done.result(), number=len(found), of=len(jobs))
+                group = waiting[done] or TOGETHER
+                watch("grown", group=group, result=done.result(), number=len(found), of=len(jobs))
         except BrokenProcessPool as error:
             rule = (
                 'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again; or a'
@@ -60,7 +74,7 @@ def trees_of_groups(
             for child in set(active_children()) - others:  # what they have done is kept; what is half done can go
                 child.terminate()
             raise
-    return {name: found[name] for name in jobs}
+    return found
 
 
 def search_group(

@@ -648,3 +648,17 @@ def test_the_plan_is_never_less_than_what_is_done(options, more, depth):
     assert result.cost.scorings <= plan["scorings"]
     if depth == 1 and not more:
         assert result.cost.scorings == plan["scorings"]
+
+
+@pytest.mark.parametrize(
+    ("share", "total", "expected"),
+    [
+        (0.08, 10_000, 800),  # its share of a training
+        (0.08, 1_000, 150),  # at least 150
+        (0.08, 400, 100),  # but no more than a quarter for that
+        (0.08, 3, 1),
+        (1.0, 100, 100),
+    ],
+)
+def test_how_long_a_branch_is(share, total, expected):
+    assert Anneal().steps(share, total) == expected
