@@ -6,6 +6,7 @@
     python benchmarks/cifar_semisupervised.py train set.npz --task classification   # the same labels alone
     python benchmarks/cifar_semisupervised.py table runs/few        # all results there so far; kept as a JSON file
     python benchmarks/cifar_semisupervised.py table benchmarks/results/cifar_semisupervised.json
+    python benchmarks/cifar_semisupervised.py search digits --labels 30 --model cnn --steps 400 --out runs/few-digits
 
 The labels of unlabelled pictures are not in set.npz. `--train` and `--test` make it smaller: so many training
 pictures before all but 1,000 lose their labels, so many test pictures. Everything is chosen on validation data;
@@ -54,8 +55,10 @@ def write_set(options: argparse.Namespace) -> None:
     print(data)
 
 
-def read(path: Path) -> Dataset:
-    held = np.load(path)
+def read(options: argparse.Namespace) -> Dataset:
+    if options.place.suffix != ".npz":
+        return data_sets.load(str(options.place), labels=options.labels, seed=options.set_seed)
+    held = np.load(options.place)
     split = [SPLITS[i] for i in held["split"]]
     preprocess = Chain([Flip(), PadCrop(4, fill=0)])
     return data_sets.from_arrays(held["x"], held["y"], split=split, name="cifar10", preprocess=preprocess)
@@ -68,7 +71,7 @@ def task_of(options: argparse.Namespace) -> Classification:
 
 
 def search(options: argparse.Namespace) -> None:
-    data = read(options.place)
+    data = read(options)
     asked = {name: tuple(v) if isinstance(v, list) else v for name, v in json.loads(options.scorer).items()}
     given: dict[str, Any] = asked
     scorer = Anneal(**given)
@@ -81,7 +84,7 @@ def search(options: argparse.Namespace) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    data, task = read(options.place), task_of(options)
+    data, task = read(options), task_of(options)
     trainer = task.prepare(data)
     folder = options.out / "trainings"
     folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +122,12 @@ def tables(place: Path) -> None:
     body = [[row["policy"], str(len(row["seeds"])), percent(row["val"]), percent(row["test"])] for row in rows]
     print(table(["strong view", "trainings", "validation accuracy", "test accuracy"], body))
     if place.is_dir():
-        print(f"written to {write('cifar_semisupervised', content)}")
+        print(f"written to {write(name_of(place), content)}")
+
+
+def name_of(place: Path) -> str:
+    """Of the file for a folder of trainings: runs/few is CIFAR-10's, runs/few-NAME that of another set."""
+    return "cifar_semisupervised" + place.name.removeprefix("few").replace("-", "_")
 
 
 def gathered(place: Path) -> dict[str, Any]:

@@ -25,6 +25,8 @@ import torch
 import augtree as at
 from augtree.data import Dataset
 from augtree.data.splits import SPLITS
+from augtree.policies.codec import Reader
+from augtree.runs.store import Run, read_spec
 from augtree.search import Anneal
 from augtree.tasks import Contrastive
 from contrastive_graphs import percent, summed
@@ -73,23 +75,27 @@ def evaluate(options: argparse.Namespace) -> None:
 
 
 def tables(options: argparse.Namespace) -> None:
-    """All evaluations in a folder as one table."""
+    """All that the evaluations in a folder have done so far, as one table."""
     place = Path(options.data)
-    rows: list[dict[str, Any]] = []
-    policies: dict[str, str] = {}
-    for path in sorted(place.glob("evaluation-*/evaluation.json")):
-        found, spec = json.loads(path.read_text()), json.loads((path.parent / "spec.json").read_text())
-        rows += found["rows"]
-        policies |= found["policies"]
-    done = {(row["row"], row["seed"]): row for row in rows if "failed" not in row}  # a random encoder is in each part
+    done: dict[tuple[str, int], dict[str, Any]] = {}  # a random encoder is in each part
+    about: dict[str, Any] = {"policies": {}}
+    for folder in sorted(place.glob("evaluation-*")):
+        spec = read_spec(folder)
+        about |= {"data": spec["data"]["name"], "task": spec["task"]}
+        with Run.open(folder, write=False) as run:
+            for unit in run.units("evaluate/"):
+                _, row, seed = unit.key.split("/")
+                if "failed" not in unit.value:
+                    accuracy = unit.value["folds"][0]["accuracy"]
+                    done[row, int(seed)] = {"row": row, "seed": int(seed), "accuracy": accuracy}
+        reader = Reader(folder / "spec.json", ())
+        about["policies"] |= {name: str(reader.policy(text)) for name, text in spec["policies"].items()}
     figures = summed(list(done.values()))
-    body = [[row, percent(found), str(found["seeds"])] for row, found in figures.items()]
-    print(table(["row", "accuracy", "seeds"], body))
-    for name, policy in policies.items():
+    print(table(["row", "accuracy", "seeds"], [[row, percent(f), str(f["seeds"])] for row, f in figures.items()]))
+    for name, policy in about["policies"].items():
         print(f"{name}: {policy}")
-    about = {"data": spec["data"]["name"], "task": spec["task"], "policies": policies}
-    held = place / "machine.json"
-    content = {"machine": json.loads(held.read_text()), **about, "rows": figures, "notes": found_notes(place)}
+    machine_ = json.loads((place / "machine.json").read_text())
+    content = {"machine": machine_, **about, "rows": figures, "notes": found_notes(place)}
     print(f"written to {write('picture_contrastive_' + place.name, content)}")
 
 
