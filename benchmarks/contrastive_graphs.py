@@ -32,6 +32,7 @@ from augtree.comparison.trainings import fitted
 from augtree.data import Dataset
 from augtree.search import Anneal, Density
 from augtree.tasks import Contrastive
+from augtree.tasks.contrastive import JUDGES
 from augtree.tasks.evaluation import PROTOCOLS, folds_of, judge_fold
 from augtree.tasks.named import find_for
 from augtree.transforms.base import Policy
@@ -43,7 +44,9 @@ GROUPS = "size-degree:2x2"
 
 def read(options: argparse.Namespace, name: str) -> tuple[Dataset, Dataset]:
     """The data, and what a search sees of it: the same samples, few of them with labels."""
-    data = at.data.load(name, options.root, groups=GROUPS if "forest" in options.rows else None, merge="nearest")
+    data = at.data.load(
+        name, options.root, groups=GROUPS if {"tree", "forest"} & {*options.rows} else None, merge="nearest"
+    )
     return data, data.with_labels(max(20, round(options.labels * len(data.indices("train")))), seed=0)
 
 
@@ -185,19 +188,21 @@ def tables(places: list[Path]) -> None:
 
 def gathered(places: list[Path]) -> dict[str, Any]:
     """Every evaluation, whole or from features, with the mean over random trees as one row."""
-    parts: dict[tuple[str, str, int], dict[str, Any]] = {}
+    parts: dict[tuple[str, str, str, int], dict[str, Any]] = {}
     for path in sorted(path for place in places for path in place.glob("evaluation-*/evaluation.json")):
         found, spec = json.loads(path.read_text()), json.loads((path.parent / "spec.json").read_text())
-        part = parts.setdefault((spec["data"]["name"], found["protocol"], found["seen"]), empty())
+        judge = next(judge for judge in JUDGES if judge in path.parent.name)
+        part = parts.setdefault((spec["data"]["name"], found["protocol"], judge, found["seen"]), empty())
         part["rows"] += found["rows"]
         part["policies"] |= found["policies"]
     for path in sorted(path for place in places for path in place.glob("features-*/*.json")):
         one = json.loads(path.read_text())
-        part = parts.setdefault((one["set"], one["protocol"], len(one["seen"])), empty())
+        judge = next(judge for judge in JUDGES if judge in path.parent.name)
+        part = parts.setdefault((one["set"], one["protocol"], judge, len(one["seen"])), empty())
         part["rows"] += one["rows"]
         part["policies"] |= {one["row"]: one["policy"]} if one["policy"] else {}
         part["trained_on"] = one["machine"]
-    about = [{"set": name, "protocol": protocol, "seen": seen} for name, protocol, seen in parts]
+    about = [dict(zip(("set", "protocol", "judge", "seen"), key, strict=True)) for key in parts]
     out = [{**key, **part, "rows": summed(part["rows"])} for key, part in zip(about, parts.values(), strict=True)]
     return {"machine": machine(1), "evaluations": out}
 
@@ -241,7 +246,7 @@ def arguments() -> argparse.Namespace:
         one.add_argument("--out", type=Path, required=True)
         one.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
         one.add_argument("--protocol", choices=("graphcl", "tree-paper"), default="graphcl")
-        one.add_argument("--judge", choices=("knn", "alignment-uniformity", "contrastive"), default="knn")
+        one.add_argument("--judge", choices=JUDGES, default="knn")
         one.add_argument("--labels", type=float, default=0.125, help="the share of the training samples' labels")
         one.add_argument("--seeds", type=int, default=5, help="run: so many")
         one.add_argument("--each", type=int, nargs="+", default=[0], help="features: these seeds")

@@ -60,8 +60,14 @@ def task_of(options: argparse.Namespace) -> at.tasks.Classification:
     return at.tasks.Classification(**asked)
 
 
+def scorer_of(options: argparse.Namespace) -> Anneal:
+    asked = json.loads(options.scorer)
+    given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items()}
+    return Anneal(**given)
+
+
 def search(options: argparse.Namespace) -> None:
-    data, task, scorer = read(options), task_of(options), Anneal(**json.loads(options.scorer))
+    data, task, scorer = read(options), task_of(options), scorer_of(options)
     write("machine", machine(1), options.out)
     for seed in options.seeds:
         began = time.perf_counter()
@@ -112,11 +118,11 @@ def held(
     options: argparse.Namespace, trainer: Trainer, seed: int, own: dict[str, at.Tree], whole: at.Tree
 ) -> dict[str, at.Tree]:
     """Each group's own tree, or the one for all, as `search_forest` chooses; kept beside the trainings."""
-    path = options.out / f"held-{seed}.json"
+    path = options.out / f"held-{seed}.json"  # a folder has one search of each seed
     if not path.exists():
-        began, anneal = time.perf_counter(), Anneal(**json.loads(options.scorer))
+        began = time.perf_counter()
         with Run.begin(None, {"version": VERSION, "kind": "forest"}) as run:
-            found = Common(Bench(trainer, [], (1.0,), seed, run), anneal, whole).held(own, silent)
+            found = Common(Bench(trainer, [], (1.0,), seed, run), scorer_of(options), whole).held(own, silent)
         took = round(time.perf_counter() - began, 2)
         rows = {group: one._asdict() for group, one in found.items()}
         path.write_text(json.dumps({"groups": rows, "seconds": took, "machine": machine(1)}) + "\n")

@@ -4,6 +4,7 @@ import pytest
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError
 from augtree.policies.named import find
+from augtree.tasks import evaluation
 from augtree.tasks.evaluation import (
     GRID,
     PROTOCOLS,
@@ -139,6 +140,16 @@ PROBLEMS = [
     {"seed": 11, "scale": 0.0},  # features of no variance
     {"seed": 12, "count": 60, "classes": 9},  # fewer than five of a class
 ]
+
+
+def test_too_many_samples_for_all_distances_are_searched_as_ever(monkeypatch):
+    features, labels = hard(seed=3)
+    train, test = (features[:60], labels[:60]), (features[60:], labels[60:])
+    one = judge_fold(GRAPHCL, train, test)
+    monkeypatch.setattr(evaluation, "MOST_AT_ONCE", 59)
+    monkeypatch.setattr(evaluation, "squared_distances", None)
+    other = judge_fold(GRAPHCL, train, test)
+    assert (one.c, one.predicted.tolist()) == (other.c, other.predicted.tolist())
 
 
 @pytest.mark.parametrize("asked", PROBLEMS, ids=lambda asked: f"{asked}")

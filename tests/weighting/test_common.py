@@ -44,7 +44,7 @@ def held(own, whole, run=None, options=None):
     bench = Bench(task.prepare(data()), [], (0.5, 1.0), 0, run or Run.begin(None, {"version": 1, "kind": "forest"}))
     told = []
     found = Common(bench, options, whole).held(own, lambda what, **about: told.append((what, about["group"])))
-    assert told == [("common", "a"), ("common", "b")]
+    assert told == [("common", group) for group in "ab" if own[group] != whole]
     return found
 
 
@@ -57,15 +57,30 @@ def test_a_tree_that_helps_is_kept_and_one_that_harms_is_not():
 
 
 def test_an_empty_tree_stays_where_the_one_for_all_harms():
-    found = held({"a": Tree(), "b": Tree()}, ALWAYS)
-    assert not found["a"].own or found["a"].gain > found["a"].gain_se
+    found = held({"a": EITHER, "b": Tree()}, ALWAYS)
     assert found["b"].own
+    assert found["b"].gain > 3 * found["b"].gain_se > 0
+    assert str(found["b"]).startswith("its own tree, Tree(), lowers its loss by")
     assert "has the tree for all" not in str(found["b"])
 
 
 def test_the_same_tree_needs_no_comparison():
-    found = held({"a": EITHER, "b": EITHER}, EITHER)
-    assert all(one.own and one.gain == 0 for one in found.values())
+    run = Run.begin(None, {"version": 1, "kind": "forest"})
+    found = held({"a": EITHER, "b": EITHER}, EITHER, run)
+    assert all(one.own and one.same and one.gain == 0 for one in found.values())
+    assert not list(run.units())
+    assert str(found["a"]) == "its own tree is the one for all"
+
+
+def test_a_tree_that_fails_is_told():
+    def broken(_):
+        raise ValueError("boom")
+
+    own = Tree().with_node(1, at.wrap(broken, name="Broken", takes="chw"), p=1.0)
+    found = held({"a": own, "b": Tree()}, Tree())
+    assert not found["a"].own
+    assert "boom" in str(found["a"])
+    assert str(found["a"]).startswith("it has the tree for all, since its own")
 
 
 def test_what_was_compared_is_not_compared_again(tmp_path):

@@ -232,6 +232,18 @@ def test_a_group_has_its_own_tree_or_the_one_for_all(tmp_path):
     assert found.cost["one_tree_equivalents"] > found.one_tree.cost.training_equivalents
 
 
+def test_one_group_is_searched_once():
+    found = search_forest(at.data.group(DATA, lambda _: "all of it"), TASK, SPACE, plain=False, **HOW)
+    assert found.one_tree is None
+    assert "one_tree_equivalents" not in found.cost
+
+
+def test_the_notes_of_the_tree_for_all_are_told():
+    found = search_forest(DATA, TASK, SPACE, plain=False, budget=1, **HOW)
+    assert found.one_tree.notes
+    assert {f"all together: {note}" for note in found.one_tree.notes} <= {*found.notes}
+
+
 def test_workers_change_nothing(tmp_path):
     data, quick = two_groups(sizes=(60, 40)), task("cnn", steps=20)
     found = [search_forest(data, quick, SPACE, out=tmp_path / str(n), workers=n, plain=False, **HOW) for n in (1, 2)]
@@ -275,7 +287,7 @@ def test_a_search_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
     passed = cut(10**9)
     search(tmp_path / "whole")
     total = len(passed)
-    for number in (1, total // 3, total - 25, total - 3):
+    for number in (1, total // 3, total - 40, total - 25, total - 3):  # the third in the comparison of trees
         out = tmp_path / str(number)
         cut(number)
         with pytest.raises(CutError):

@@ -206,10 +206,29 @@ def test_what_has_no_forward_mode_or_draws_at_random_is_known():
         def forward(self, x):
             return Backwards.apply(super().forward(x))
 
-    x = torch.randn(8, 4)
-    models = {"plain": nn.Linear(4, 3), "dropout": nn.Sequential(nn.Linear(4, 3), nn.Dropout()), "odd": Odd(4, 3)}
+    class Stopped(nn.Module):
+        """Divides by a scale that no gradient goes through."""
+
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x):
+            y = self.linear(x)
+            with torch.no_grad():
+                scale = y.std()
+            return y / scale
+
+    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    models = {
+        "plain": nn.Linear(4, 3),
+        "normed": nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)),
+        "dropout": nn.Sequential(nn.Linear(4, 3), nn.Dropout()),
+        "odd": Odd(4, 3),
+        "stopped": Stopped(),
+    }
     found = {name: has_forward_mode(lambda forward: forward(x), model.train()) for name, model in models.items()}
-    assert found == {"plain": True, "dropout": False, "odd": False}
+    assert found == {"plain": True, "normed": True, "dropout": False, "odd": False, "stopped": False}
 
 
 def test_hessian_products_through_batch_norm_in_training_mode():

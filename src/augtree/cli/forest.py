@@ -66,7 +66,10 @@ def forest(
     space: Annotated[str, typer.Option(help="auto, images, images+composites, simclr or graphs.")] = "auto",
     probabilities: Annotated[str, typer.Option(help="The list H.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     budget: Annotated[
-        str | None, typer.Option(help="End each group's search early: 90s, 10m, 2h, or a number of trainings.")
+        str | None,
+        typer.Option(
+            help="End each search early, a group's or that for all: 90s, 10m, 2h, or a number of trainings."
+        ),
     ] = None,
     check: Annotated[float, typer.Option(help="Length of the trainings against the free policies; 0: none.")] = 1.0,
     workers: Annotated[int, typer.Option(min=1, help="Groups that are searched side by side.")] = 1,

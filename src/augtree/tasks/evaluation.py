@@ -29,6 +29,8 @@ GRID = tuple(10.0**i for i in range(-3, 4))
 INNER = 5
 FOLDS = 10
 MOST_ITERATIONS = 1000
+MOST_AT_ONCE = 10_000
+"""Samples whose distances, each to each, are kept in memory: 0.8 GB."""
 OPEN = ("samples", "metric", "device", "compile", "deterministic", "judge", "neighbours", "vote_temperature")
 """Of a task, what no protocol is about: machines, how a search judges, and what the folds say already."""
 
@@ -214,12 +216,13 @@ def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1)
         warnings.simplefilter("ignore")  # a classifier that has not quite converged is the same every time, too
         penalty = protocol.penalties[0]
         if len(protocol.penalties) > 1:
-            choose = best_rbf if protocol.classifier == "rbf" else partial(best_linear, model)
+            small = protocol.classifier == "rbf" and len(features) <= MOST_AT_ONCE
+            choose = best_rbf if small else partial(best_by_grid, model)
             penalty = choose(features, labels, protocol.penalties, min(INNER, fewest_of(labels)), workers)
         return model.set_params(model__C=penalty).fit(features, labels)
 
 
-def best_linear(
+def best_by_grid(
     model: Any, features: Floats, labels: Rows, penalties: Sequence[float], inner: int, workers: int
 ) -> float:
     """The C with the best mean accuracy over the inner folds; the first of equals."""

@@ -35,10 +35,16 @@ class Held(NamedTuple):
     tree: str
     same: bool = False
     """Whether both are the same tree."""
+    failed: str = ""
+    """Why it could not be compared."""
 
     def __str__(self) -> str:
         if self.same:
             return "its own tree is the one for all"
+        if self.failed:
+            return (
+                f"it has the tree for all, since its own, {self.tree}, failed in a model of all groups: {self.failed}"
+            )
         what = f"its own tree, {self.tree}, lowers its loss by {self.gain:.4f} ± {self.gain_se:.4f}"
         return f"{what} in a model of all groups" + ("" if self.own else ": it has the tree for all")
 
@@ -61,12 +67,13 @@ class Common:
 
     def held(self, own: Mapping[str, Tree], watch: Watch) -> dict[str, Held]:
         """What each group is to have; where both trees are the same there is nothing to compare."""
-        found = {}
-        trunk = self.bench.training(f"{self.place}/trunk", lambda: self.scorer.begun(self.forest({})))
-        for group in self.groups:
+        found = {group: Held(True, 0.0, 0.0, str(own[group]), same=True) for group in self.groups}
+        others = [group for group in self.groups if own[group] != self.whole]
+        if others:
+            trunk = self.bench.training(f"{self.place}/trunk", lambda: self.scorer.begun(self.forest({})))
+        for group in others:
             watch("common", group=group)
-            same = Held(True, 0.0, 0.0, str(own[group]), same=True)
-            found[group] = same if own[group] == self.whole else self.compared(group, own[group], trunk)
+            found[group] = self.compared(group, own[group], trunk)
         return found
 
     def compared(self, group: str, tree: Tree, trunk: Trunk) -> Held:
@@ -82,7 +89,8 @@ class Common:
             score = self.bench.score(f"{key}/{group}/{tree!r}", about, Entry(tree, 1.0), yard[mine], work, keep=True)
             gains.append(score)
         found = verdict(Entry(tree, 1.0), gains, self.options.sure)
-        return Held(found.improves, found.gain, found.gain_se, str(tree))
+        failed = next((score.failed for score in gains if score.failed), "")
+        return Held(found.improves, found.gain, found.gain_se, str(tree), failed=failed)
 
     def losses(self, own: Mapping[str, Tree], trunk: Trunk, seed: int) -> Losses:
         """The validation losses of all groups, one after another, after a branch on these trees."""

@@ -1,6 +1,7 @@
 """`search_forest` and `fit_forest`: Algorithm 2 as a whole, in a folder, resumable.
 
 out/groups/00-NAME/   the search of a group's tree, a run of its own
+out/one-tree/         that of the tree for all groups
 out/fit/              the weighted training
 out/forest.json       the trees and their weights; beside it the model, tables and pictures
 """
@@ -49,7 +50,7 @@ from augtree.weighting.mirror import effective_size
 from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult, measured
 from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
-from augtree.weighting.trees import check_sendable, group_alone, silent, trees_of_groups
+from augtree.weighting.trees import TOGETHER, check_sendable, group_alone, silent, trees_of_groups
 
 
 def search_forest(
@@ -116,15 +117,18 @@ def search_forest(
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
         run.tell("status", "begun")
-        trainer = task.prepare(data)
-        for line in surroundings(run, trainer):
+        for line in surroundings(run, task.prepare(data)):
             watch("note", text=line)
         grown, whole = trees_of_groups(data, task, space, run, how, workers, watch, one_tree)
+        cost = cost_of(grown)
         held: dict[str, Held] = {}
         if whole is not None:
+            trainer = task.prepare(data)
             bench = Bench(trainer, space, wanted.probabilities, wanted.seed, run)
             own = {group: result.tree for group, result in grown.items()}
             held = Common(bench, branches_of(wanted.scorer), whole.tree).held(own, watch)
+            cost |= cost_of_one_tree(whole, run, passes_of_one(trainer))
+            del bench, trainer  # what they have on a GPU, the weighted training may need
         trees = {group: found if whole is None or held[group].own else whole for group, found in grown.items()}
         folder = None if run.folder is None else run.folder / "fit"
         found = {group: result.tree for group, result in trees.items()}
@@ -137,8 +141,8 @@ def search_forest(
             trees=trees,
             one_tree=whole,
             held=held,
-            cost={**cost_of_searches(grown, whole, run, trainer), **result.cost},
-            notes=[*notes_of(grown, held), *result.notes],
+            cost={**cost, **result.cost},
+            notes=[*notes_of(grown, whole, held), *result.notes],
             out=run.folder,
         )
         write_forest(run, result, data, task)
@@ -147,27 +151,27 @@ def search_forest(
         return result
 
 
-def cost_of_searches(
-    grown: Mapping[str, TreeResult], whole: TreeResult | None, run: Run, trainer: Trainer
-) -> dict[str, float]:
-    """What the groups' trees cost; then what the one for all did, and holding the others against it."""
-    found = {
+def cost_of(grown: Mapping[str, TreeResult]) -> dict[str, float]:
+    """What the groups' trees cost."""
+    return {
         "search_equivalents": sum(result.cost.training_equivalents for result in grown.values()),
         "search_seconds": sum(result.cost.seconds for result in grown.values()),
     }
-    if whole is None:
-        return found
+
+
+def cost_of_one_tree(whole: TreeResult, run: Run, passes: int) -> dict[str, float]:
+    """What the tree for all cost, and holding the others against it; a training has so many passes."""
     forward, backward, seconds, _ = run.cost()
-    compared = (forward + backward) / passes_of_one(trainer)
-    return found | {
-        "one_tree_equivalents": round(whole.cost.training_equivalents + compared, 3),
+    return {
+        "one_tree_equivalents": round(whole.cost.training_equivalents + (forward + backward) / passes, 3),
         "one_tree_seconds": round(whole.cost.seconds + seconds, 2),
     }
 
 
-def notes_of(grown: Mapping[str, TreeResult], held: Mapping[str, Held]) -> list[str]:
+def notes_of(grown: Mapping[str, TreeResult], whole: TreeResult | None, held: Mapping[str, Held]) -> list[str]:
     """What the searches had to say, and how each group's own tree did."""
-    said = [f"{group}: {note}" for group, result in grown.items() for note in result.notes]
+    searches = {**grown, **({} if whole is None else {TOGETHER: whole})}
+    said = [f"{group}: {note}" for group, result in searches.items() for note in result.notes]
     return [*said, *(f"{group}: {found}." for group, found in held.items())]
 
 

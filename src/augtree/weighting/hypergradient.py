@@ -24,8 +24,10 @@ OutputsOf = Callable[[Callable[[Any], Any]], Tensor]
 """From a model's forward function to its outputs of some batch."""
 GROWN = 10.0
 """A series whose terms become so many times as long as the first has no limit."""
-SAME = 0.01
+SAME = 0.02
 """Outputs that differ by less, of the largest, are the same: a GPU adds up in another order each time."""
+CHECKS, CLOSE = 4, 0.05
+"""How often, and how closely, what goes forwards and what goes backwards must agree."""
 
 
 class Inner:
@@ -93,14 +95,34 @@ def pushed_backward(outputs: Tensor, parameters: Sequence[Tensor]) -> Product:
 
 
 def has_forward_mode(outputs_of: OutputsOf, model: nn.Module) -> bool:
-    """Whether a model's outputs can be differentiated forwards, and are the same each time (dropout's are not)."""
-    count = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    """Whether J v in forward mode exists, agrees with what goes backwards, and has the same outputs each time.
+
+    Going backwards stops where a model says `no_grad`, of which forward mode knows nothing; dropout draws anew.
+    """
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    outputs = outputs_of(model)
+    with torch.no_grad():
+        again = outputs_of(model)
+    if not near(*(torch.nan_to_num(each.detach(), neginf=0.0) for each in (outputs, again))):
+        return False
+    draw = torch.Generator().manual_seed(0)
+    v = torch.randn(sum(p.numel() for p in parameters), generator=draw).to(outputs)
     try:
-        pushed_forward(outputs_of, model)(torch.zeros(count, device=next(model.parameters()).device))
+        moved = pushed_forward(outputs_of, model)(v)
+    except torch.OutOfMemoryError:
+        raise
     except (NotImplementedError, RuntimeError):
         return False
-    with torch.no_grad():
-        one, other = (torch.nan_to_num(outputs_of(model), neginf=0.0) for _ in range(2))
+    for _ in range(CHECKS):  # u (J v) = (J^T u) v
+        u = torch.randn(outputs.shape, generator=draw).to(outputs)
+        apart = (u * moved).sum() - pulled(outputs, parameters, u) @ v
+        if not apart.abs() <= CLOSE * moved.norm():
+            return False
+    return True
+
+
+def near(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors differ by little, of the largest number."""
     return torch.allclose(one, other, rtol=0.0, atol=SAME * float(one.abs().max()))
 
 

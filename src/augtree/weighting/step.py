@@ -71,14 +71,12 @@ class Hypergradient:
     def at(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Look:
         """The direction after the t-th round. The state stays as it is, buffers too: models are read from states."""
         trainer, options = self.trainer, self.options
+        self.forward_mode = self._forward_mode() if self.forward_mode is None else self.forward_mode
         with trainer.deterministically(), seeded(seed_of(self.seed, "look", t), trainer.device):
             trainer.module(state).train()
             weights = [torch.from_numpy(each).float().to(trainer.device) for each in (w, outer_weights)]
             batches = [self._inner_batch(t), *([self._outer_batch(t)] if options.outer == "val" else [])]
             inputs = [*weights, *(each for batch in batches for each in self._labelled(batch))]
-            if self.forward_mode is None:
-                with seeded(seed_of("forward mode"), trainer.device):  # the look's own draws stay as they are
-                    self.forward_mode = has_forward_mode(self._outputs_of(inputs[2], inputs[3]), trainer.model)
             found = self._look(product, inputs, t)
             if product == "hessian" and options.product == "auto" and options.solver == "cg" and found.solved.failed:
                 found = self._look("gauss-newton", inputs, t)
@@ -158,6 +156,13 @@ class Hypergradient:
         else:
             pushed = pushed_backward(logits, self.parameters)
         return GaussNewton(logits, lambda moved: share * bend(moved), pushed, self.parameters, self.decay)
+
+    def _forward_mode(self) -> bool:
+        """Whether the model can be differentiated forwards; of fresh weights, so that the answer is always one."""
+        trainer = self.trainer
+        with trainer.deterministically(), seeded(seed_of("forward mode"), trainer.device):
+            trainer.module(trainer.fresh(self.seed)).train()
+            return has_forward_mode(self._outputs_of(*self._labelled(self._inner_batch(0))), trainer.model)
 
     def _outputs_of(self, inputs: Any, labels: Tensor) -> OutputsOf:
         return lambda forward: self.trainer.inner_outputs(inputs, labels, forward)[0]

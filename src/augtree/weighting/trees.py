@@ -37,9 +37,12 @@ def silent(*_: Any, **__: Any) -> None:
 def trees_of_groups(
     data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch, one_tree: bool
 ) -> tuple[dict[str, TreeResult], TreeResult | None]:
-    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone; and one for all, if wanted."""
+    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone.
+
+    And one for all, where that is wanted and there are several groups.
+    """
     jobs: dict[str | None, Job] = {}
-    if one_tree:  # the longest search first
+    if one_tree and len(data.group_names) > 1:  # the longest search first
         place = None if run.folder is None else run.folder / "one-tree"
         jobs[None] = (data, task, list(space), {**how, "out": place})
     for i, name in enumerate(data.group_names):

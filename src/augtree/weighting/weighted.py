@@ -19,7 +19,7 @@ from augtree.weighting.options import Weighting
 
 @dataclass(frozen=True)
 class Weighted:
-    """What `compare` trains with Algorithm 2. With eta=0 the weights stay as they begin: uniform."""
+    """What `compare` trains with Algorithm 2. With eta=0 the weights stay as they begin."""
 
     forest: Forest
     weighting: Weighting = field(default_factory=Weighting)
