@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import sqlite3
+from itertools import product
 
 import numpy as np
 import pytest
@@ -320,9 +321,10 @@ def test_the_weights_weigh_the_loss_of_the_task(multilabel):
         logits = torch.cat((given[mine], plain[others], strong[others]))
         assert torch.allclose(losses[group], trainer.loss(logits, labels[mine], torch.tensor(1.0)))
     w = torch.tensor([0.3, 0.7])
-    curve, inner = look._gauss_newton(outputs, w, curvature), Inner(losses, w, look.parameters, look.decay)
+    inner = Inner(losses, w, look.parameters, look.decay)
     assert 0 < float(taught(plain, 0.6, multilabel).float().mean()) < 1
-    for seed in range(3):
+    for seed, look.forward_mode in product(range(3), (True, False)):
+        curve = look._gauss_newton(outputs, w, curvature, inputs, labels)
         v = torch.randn(len(inner.gradient), generator=torch.Generator().manual_seed(seed))
         assert torch.allclose(curve(v), inner.hessian(v), rtol=1e-4, atol=1e-5)
         assert torch.allclose(curve.slopes(losses, v), inner.slopes(v), rtol=1e-4, atol=1e-4)
