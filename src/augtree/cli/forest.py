@@ -72,7 +72,7 @@ def forest(
         ),
     ] = None,
     check: Annotated[float, typer.Option(help="Length of the trainings against the free policies; 0: none.")] = 1.0,
-    workers: Annotated[int, typer.Option(min=1, help="Groups that are searched side by side.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Searches side by side.")] = 1,
     alpha: Annotated[int, typer.Option(min=1, help="SGD steps between two updates of the weights.")] = 50,
     eta: Annotated[float, typer.Option(help="How far an update goes; 0 leaves the weights as they begin.")] = 0.1,
     target: Annotated[str, typer.Option(help="What the weights serve: average, or worst (group).")] = "average",
