@@ -1,0 +1,38 @@
+"""What all networks on graphs keep."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from augtree.errors import InputError
+from models.small import graph, trained
+
+RING = graph(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
+NETWORKS = pytest.mark.parametrize("name", ["gin", "resgcn"])
+
+
+@NETWORKS
+def test_features_of_any_number_type(name):
+    model = trained(name, 4)
+    whole = Data(x=torch.eye(4, dtype=torch.int64), edge_index=RING.edge_index)
+    floats = Data(x=torch.eye(4), edge_index=RING.edge_index)
+    assert torch.equal(model(whole), model(floats))
+
+
+@NETWORKS
+def test_graphs_that_the_network_is_not_for(name):
+    with pytest.raises(InputError, match=rf"this {name} needs graphs with 5 node features, got x of shape \[4, 4\]"):
+        trained(name, 5)(RING)
+    with pytest.raises(InputError, match=f"this {name} needs graphs with 4 node features, got no x"):
+        trained(name, 4)(graph(2, [(0, 1)], 0))
+
+
+@NETWORKS
+def test_no_need_of_torch_geometric(name):
+    code = "import sys; sys.modules['torch_geometric'] = None; import augtree.models as m\n"
+    code += f"m.build('{name}', m.Inputs('graph', 0, 0, 2))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
