@@ -238,9 +238,10 @@ def tables(options: argparse.Namespace) -> None:
         for group in (g for g in tests[0] if g != "all"):
             cells[group] = [test[group].get(options.metric, float("nan")) for test in tests]
         figures = {what: [round(100 * f(v), 2) for f in (np.mean, deviation)] for what, v in cells.items()}
-        kept.append({"policy": name, "trainings": len(found), **figures})
+        weights = {"weights": [row["weights"] for row in found]} if found[0]["weights"] else {}
+        kept.append({"policy": name, "trainings": len(found), **figures, **weights})
         body.append([name, str(len(found)), *(f"{mean:.1f} ± {sd:.1f}" for mean, sd in figures.values())])
-    print(table(["policy", "trainings", *(list(kept[0])[2:])], body))
+    print(table(["policy", "trainings", *figures], body))
     about = {"machine": next(iter(rows.values()))[0]["machine"], "data": next(iter(rows.values()))[0]["data"]}
     searches = [
         {"search": folder.name, **{key: json.loads((folder / "result.json").read_text())[key] for key in KEPT}}

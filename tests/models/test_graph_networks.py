@@ -5,13 +5,29 @@ import sys
 
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from augtree.errors import InputError
+from augtree.models.graph import POOLINGS
 from models.small import graph, trained
 
 RING = graph(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
 NETWORKS = pytest.mark.parametrize("name", ["gin", "resgcn"])
+
+
+@NETWORKS
+@pytest.mark.parametrize("features", [0, 4])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_graph_does_not_see_its_neighbours_in_the_batch(name, pooling, features):
+    model = trained(name, features, pooling=pooling)
+    lonely, loose, tail = graph(1, []), graph(3, []), graph(6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+    graphs = [loose, RING, lonely, tail, lonely]
+    if features == 0:
+        graphs = [Data(edge_index=one.edge_index, num_nodes=one.num_nodes) for one in graphs]
+    together = model(Batch.from_data_list(graphs))
+    torch.testing.assert_close(together, torch.cat([model(Batch.from_data_list([one])) for one in graphs]))
+    torch.testing.assert_close(together, torch.cat([model(one) for one in graphs]))
+    assert together.shape == (5, 3)
 
 
 @NETWORKS

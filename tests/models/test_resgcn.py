@@ -96,20 +96,6 @@ def test_degrees_are_one_hot_up_to_100(leaves, column):
     assert (known[0, 0], known[0, 1 + column]) == (leaves, 1)
 
 
-@pytest.mark.parametrize("features", [0, 4])
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_graph_does_not_see_its_neighbours_in_the_batch(pooling, features):
-    model = resgcn(features, pooling=pooling)
-    graphs = [LOOSE, SQUARE, LONELY, TAIL, LONELY]
-    if features == 0:
-        graphs = [Data(edge_index=one.edge_index, num_nodes=one.num_nodes) for one in graphs]
-    together = model(Batch.from_data_list(graphs))
-    alone = torch.cat([model(Batch.from_data_list([one])) for one in graphs])
-    torch.testing.assert_close(together, alone)
-    torch.testing.assert_close(together, torch.cat([model(one) for one in graphs]))
-    assert together.shape == (5, 3)
-
-
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_the_order_of_nodes_and_edges_does_not_matter(pooling):
     model = resgcn(pooling=pooling)

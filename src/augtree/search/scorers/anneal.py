@@ -33,7 +33,7 @@ class Anneal(ScorerOptions):
     rungs: tuple[float, float] = (0.08, 0.1)
     """How long the branches of the first and of the last round are."""
     fewest: int = 150
-    """No branch has fewer steps, unless they are more than a quarter of a training: that ranks as well as a whole."""
+    """No branch has fewer steps, unless they are more than a quarter of a training."""
     kept: tuple[int, int] = (2, 2)
     """How many operations are refined after the coarse look, and how many candidates come to the last round."""
     shortlist: int = 6
