@@ -9,9 +9,14 @@
 where a GPU is, and `judge` may follow elsewhere. The outcome is that of `run`, which does both.
 
 With a judge that needs labels, a share of them (`--labels` of the training samples, and the validation samples) is
-for the searches; these samples are in no fold, for no row. Trees and forests come from one search of a forest, whose
-tree for all groups is the row "tree". Searches and evaluations are runs of augtree: what was stopped goes on, and
-nothing is done twice. `table` writes benchmarks/results/contrastive_graphs.json.
+for the searches; these samples are in no fold, for no row. Or, with `features --halves`, half of all labels are for one
+search and the other half for another, and five of the ten folds are in each half: what a search with the labels of
+one half has found is judged on the folds of the other half alone, so that all samples are in folds and no search has
+seen the label that it is judged by. `--search-only` and `--halves 0` do a part of it.
+
+Trees and forests come from one search of a forest, whose tree for all groups is the row "tree". Searches and
+evaluations are runs of augtree: what was stopped goes on, and nothing is done twice. `table` writes
+benchmarks/results/contrastive_graphs.json.
 """
 
 from __future__ import annotations
@@ -19,21 +24,26 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 import augtree as at
 from augtree.comparison.evaluation import RANDOM, in_words
 from augtree.comparison.trainings import fitted
 from augtree.data import Dataset
+from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.search import Anneal, Density
 from augtree.tasks import Contrastive
-from augtree.tasks.contrastive import JUDGES
-from augtree.tasks.evaluation import PROTOCOLS, folds_of, judge_fold
+from augtree.tasks.contrastive import JUDGES, LABEL_FREE
+from augtree.tasks.evaluation import PROTOCOLS, Protocol, folds_of, judge_fold
 from augtree.tasks.named import find_for
 from augtree.transforms.base import Policy
 from measure import machine, table, write
@@ -48,6 +58,33 @@ def read(options: argparse.Namespace, name: str) -> tuple[Dataset, Dataset]:
         name, options.root, groups=GROUPS if {"tree", "forest"} & {*options.rows} else None, merge="nearest"
     )
     return data, data.with_labels(max(20, round(options.labels * len(data.indices("train")))), seed=0)
+
+
+def halves_of(data: Dataset) -> NDArray[np.int64]:
+    """0 or 1 for each sample: two halves with as many of each label, the same for every search and evaluation."""
+    out, rng = np.zeros(len(data), np.int64), np.random.default_rng(0)
+    for label in np.unique(data.labels.numpy()):
+        rows = rng.permutation(np.flatnonzero(data.labels.numpy() == label))
+        out[rows[::2]] = 1
+    return out
+
+
+def with_half(data: Dataset, half: int) -> Dataset:
+    """What the search of a half sees: its labels, every other one to judge by; the rest is unlabelled."""
+    split = np.full(len(data), UNLABELLED, data.split.dtype)
+    for label in np.unique(data.labels.numpy()):
+        rows = np.flatnonzero((halves_of(data) == half) & (data.labels.numpy() == label))
+        split[rows[::2]], split[rows[1::2]] = SPLITS.index("train"), SPLITS.index("val")
+    return replace(data, name=f"{data.name}, labels of half {half}", split=split, source=None)
+
+
+def folds_in_halves(data: Dataset, seed: int) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    """Five folds in each half: the half, all other samples to fit to, those to judge on."""
+    labels, halves = data.labels.numpy(), halves_of(data)
+    for half in (0, 1):
+        rows = np.flatnonzero(halves == half)
+        for _, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(rows, labels[rows]):
+            yield half, np.setdiff1d(np.arange(len(data)), rows[test]), rows[test]
 
 
 def task_of(options: argparse.Namespace, **more: Any) -> Contrastive:
@@ -65,10 +102,13 @@ def scorer_of(options: argparse.Namespace) -> Any:
     return Anneal(**given)
 
 
-def learned(options: argparse.Namespace, name: str, searched: Dataset) -> dict[str, Policy | at.Weighted]:
+def learned(
+    options: argparse.Namespace, name: str, searched: Dataset, half: int | None = None
+) -> dict[str, Policy | at.Weighted]:
     """The tree for all groups, and the forest, of one search."""
-    task, began = task_of(options, samples="train", judge=options.judge), time.perf_counter()
-    place = options.out / f"search-{name}-{options.protocol}-{options.judge}"
+    samples = "train" if half is None else "all"
+    task, began = task_of(options, samples=samples, judge=options.judge), time.perf_counter()
+    place = options.out / f"search-{name}-{options.protocol}-{options.judge}{'' if half is None else f'-half{half}'}"
     if not (place / "forest.json").is_file():
         found = at.search_forest(
             searched, task, at.spaces.graphs(), depth=options.depth, scorer=scorer_of(options), seed=0, check=0.0,
@@ -87,7 +127,11 @@ def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> di
     if "random-trees" in options.rows:
         policies |= {f"random tree {i}": random_tree(i, options.depth) for i in range(options.random)}
     if {"tree", "forest"} & {*options.rows}:
-        policies |= {row: way for row, way in learned(options, name, searched).items() if row in options.rows}
+        for half in options.halves or [None]:
+            own = searched if half is None else with_half(searched, half)
+            found = learned(options, name, own, half)
+            named = {f"{row}{'' if half is None else f'@{half}'}": found[row] for row in options.rows if row in found}
+            policies |= named
     return policies
 
 
@@ -119,7 +163,7 @@ def run(options: argparse.Namespace) -> None:
 
 def seen_of(options: argparse.Namespace, searched: Dataset) -> Any:
     """The samples whose labels the searches have seen."""
-    free = options.judge != "knn"
+    free = options.judge in LABEL_FREE or options.halves
     return [] if free else np.concatenate([searched.indices("train"), searched.indices("val")])
 
 
@@ -127,12 +171,15 @@ def features(options: argparse.Namespace) -> None:
     """What encoders of some seeds make of the graphs, a file each."""
     for name in options.sets:
         data, searched = read(options, name)
-        trainer = task_of(options, samples="all").prepare(data)
         ways: dict[str, Any] = {RANDOM: None}
-        for row, asked in policies_of(options, name, searched).items():
+        for row, asked in policies_of(options, name, data if options.halves else searched).items():
             ways[row] = find_for(data, asked) if isinstance(asked, str) else asked
+        if options.search_only:
+            continue
+        trainer = task_of(options, samples="all").prepare(data)
         for seed, (row, way) in product(options.each, ways.items()):
-            path = options.out / f"features-{name}-{options.protocol}-{options.judge}" / f"{row}.{seed}.npz"
+            part = f"{name}-{options.protocol}-{options.judge}{'-halves' if options.halves else ''}"
+            path = options.out / f"features-{part}" / f"{row}.{seed}.npz"
             if path.exists():
                 continue
             began = time.perf_counter()
@@ -161,15 +208,25 @@ def judge(options: argparse.Namespace) -> None:
             continue
         data = known.setdefault(about["set"], at.data.load(about["set"], options.root))
         protocol, labels, x = PROTOCOLS[about["protocol"]], data.labels.numpy(), held["features"].astype(np.float64)
-        seen = np.array(about["seen"], np.int64)
         rows = []
-        for fold, (train, test) in enumerate(folds_of(protocol, data, seen, about["seed"])):
+        for fold, (train, test) in folds_for(path, protocol, data, about):
             one = judge_fold(protocol, (x[train], labels[train]), (x[test], labels[test]), options.workers)
             rows.append(
-                {"row": about["row"], "seed": about["seed"], "fold": fold, "accuracy": one.accuracy, "c": one.c}
+                {"row": about["row"].split("@")[0], "seed": about["seed"], "fold": fold, "accuracy": one.accuracy, "c": one.c}
             )
         write(path.stem, {**about, "rows": rows}, path.parent)
         print(about["set"], about["row"], about["seed"], f"{np.mean([r['accuracy'] for r in rows]):.4f}", flush=True)
+
+
+def folds_for(path: Path, protocol: Protocol, data: Dataset, about: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+    """The folds that features may be judged on, with their numbers."""
+    if not path.parent.name.endswith("-halves"):
+        yield from enumerate(folds_of(protocol, data, np.array(about["seen"], np.int64), about["seed"]))
+        return
+    searched = int(about["row"].split("@")[1]) if "@" in about["row"] else None
+    for fold, (half, train, test) in enumerate(folds_in_halves(data, about["seed"])):
+        if half != searched:
+            yield fold, (train, test)
 
 
 def tables(places: list[Path]) -> None:
@@ -198,6 +255,7 @@ def gathered(places: list[Path]) -> dict[str, Any]:
     for path in sorted(path for place in places for path in place.glob("features-*/*.json")):
         one = json.loads(path.read_text())
         judge = next(judge for judge in JUDGES if judge in path.parent.name)
+        judge += ", by halves" if path.parent.name.endswith("-halves") else ""
         part = parts.setdefault((one["set"], one["protocol"], judge, len(one["seen"])), empty())
         part["rows"] += one["rows"]
         part["policies"] |= {one["row"]: one["policy"]} if one["policy"] else {}
@@ -242,6 +300,10 @@ def arguments() -> argparse.Namespace:
     for command in ("run", "features"):
         one = commands.add_parser(command)
         one.add_argument("sets", nargs="+")
+        one.set_defaults(halves=[], search_only=False)
+        if command == "features":
+            one.add_argument("--halves", type=int, nargs="+", choices=(0, 1), help="a search for each half of the labels")
+            one.add_argument("--search-only", action="store_true", help="no encoders yet")
         one.add_argument("--root", type=Path)
         one.add_argument("--out", type=Path, required=True)
         one.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))

@@ -41,10 +41,11 @@ def shortcut(train=64, val=128):
     return at.data.from_arrays(pictures.astype(np.uint8), labels, split=split, name="shortcut")
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_right_invariance_is_found(seed):
+@pytest.mark.parametrize(("judge", "seed"), [("knn", 0), ("knn", 1), ("knn", 2), ("ridge", 0), ("ridge", 1)])
+def test_the_right_invariance_is_found(judge, seed):
     """Only who does not care for dark or bright has to look how the bars stand."""
-    assert search(seed=seed, data=shortcut()).tree[1].transform == INVERT
+    task = Contrastive(**{**vars(TASK), "judge": judge})
+    assert search(seed=seed, task=task, data=shortcut()).tree[1].transform == INVERT
 
 
 def test_a_label_free_search_looks_at_no_label():

@@ -17,6 +17,7 @@ from augtree.tasks import trainer as trainer_module
 from augtree.tasks.contrastive import alignment, blocks, neighbour_votes, nt_xent, uniformity, whole_batches
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.probe import Probe
+from augtree.tasks.ridge import Ridge
 from augtree.transforms import Cutout, DropNodes, Flip, Identity, Rotate
 from tasks.small import blobs, net, rows, same
 
@@ -217,14 +218,16 @@ def flipped(data, rows):
     return replace(data, labels=labels)
 
 
+@pytest.mark.parametrize("judge", ["knn", "ridge"])
 @pytest.mark.parametrize("samples", ["train", "all"])
 @pytest.mark.parametrize("split", ["val", "test"])
-def test_only_the_labels_of_training_samples_and_of_those_that_are_judged_are_read(samples, split):
+def test_only_the_labels_of_training_samples_and_of_those_that_are_judged_are_read(samples, split, judge):
     data = DATA.with_labels(8)
     judged = data.indices(split)
     others = np.setdiff1d(np.arange(80), np.concatenate([data.indices("train"), judged]))
     assert {len(data.indices("unlabelled")), len(others)} == {40, 56}
-    one, two = (task(samples=samples, neighbours=5).prepare(d) for d in (data, flipped(data, others)))
+    asked = task(samples=samples, neighbours=5, judge=judge)
+    one, two = (asked.prepare(d) for d in (data, flipped(data, others)))
     state = one.fit(TREE, 3)
     assert same(state, two.fit(TREE, 3))
     assert np.array_equal(one.losses(state, judged), two.losses(state, judged))
@@ -233,13 +236,14 @@ def test_only_the_labels_of_training_samples_and_of_those_that_are_judged_are_re
     assert one.measures(state, judged) == two.measures(state, judged)
 
 
+@pytest.mark.parametrize("judge", ["knn", "ridge"])
 @pytest.mark.parametrize("samples", ["train", "all"])
-def test_what_is_said_of_samples_rests_on_the_labels_of_training_samples_alone(samples):
+def test_what_is_said_of_samples_rests_on_the_labels_of_training_samples_alone(samples, judge):
     data = DATA.with_labels(8)
     judged = data.indices("val")
     rest = np.setdiff1d(np.arange(80), data.indices("train"))
     one, two, three = (
-        task(samples=samples, neighbours=5).prepare(d)
+        task(samples=samples, neighbours=5, judge=judge).prepare(d)
         for d in (data, flipped(data, rest), flipped(data, data.indices("train")[:4]))
     )
     state = one.fit(TREE, 3)
@@ -298,8 +302,31 @@ def test_losses_are_minus_the_logarithm_of_the_smoothed_votes():
         assert loss == pytest.approx(-math.log(0.98 * right + 0.01), abs=1e-4)
 
 
-def test_a_memory_is_that_of_the_state():
-    ready = task().prepare(DATA)
+@pytest.mark.parametrize("data", [DATA, blobs(y=np.random.default_rng(0).integers(0, 2, (80, 3))), graphs()])
+def test_a_ridge_judges_by_what_it_says_of_the_features(data):
+    """For graphs with a kernel, for pictures without; one label a sample, or several."""
+    graph = data.domain == "graph"
+    ready = task(judge="ridge", **({"model": "gin"} if graph else {})).prepare(data)
+    state, val, train = ready.fit(Identity(), 0), data.indices("val"), data.indices("train")
+    features = ready.features(state, np.arange(len(data)))
+    wanted = data.labels.double() if data.multilabel else nn.functional.one_hot(data.labels).double()
+    said = Ridge.fitted(features[train], wanted[train], kernel=graph)(features[val])
+    before, logits = ready.passes.forward, ready.logits(state, val)
+    assert ready.passes.forward - before == len(train) + len(val)
+    right = data.labels[val]
+    if data.multilabel:
+        chance = torch.sigmoid(4 * (2 * said - 1))
+        losses = -torch.where(right == 1, chance, 1 - chance).log().mean(1)
+    else:
+        losses = -torch.softmax(8 * said, 1)[torch.arange(len(val)), right].log()
+    assert ready.losses(state, val) == pytest.approx(losses.numpy(), abs=1e-4)
+    assert torch.equal(logits, ready.logits(state, val))
+    assert ready.calibrated_losses(state, val).mean() <= ready.losses(state, val).mean()
+
+
+@pytest.mark.parametrize("judge", ["knn", "ridge"])
+def test_a_memory_is_that_of_the_state(judge):
+    ready = task(judge=judge).prepare(DATA)
     one, two = ready.fresh(1), ready.fit(TREE, 1)
     first = ready.losses(one, rows(ready))
     ready.losses(two, rows(ready))

@@ -102,7 +102,7 @@ def task_options(
     temperature: Annotated[float | None, option(TASK, "Contrastive: of the similarities (default: 0.5).")] = None,
     dim: Annotated[int | None, option(TASK, "Contrastive: numbers that the loss sees (default: 128).")] = None,
     judge: Annotated[
-        str | None, option(TASK, "Contrastive: knn (default), alignment-uniformity or contrastive.")
+        str | None, option(TASK, "Contrastive: knn (default), ridge, alignment-uniformity or contrastive.")
     ] = None,
     views: Annotated[str | None, option(TASK, "Contrastive: both (default), or one beside the plain sample.")] = None,
     samples: Annotated[

@@ -21,17 +21,20 @@ from augtree.tasks.base import Task
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.named import find_for
 from augtree.tasks.probe import Probe
+from augtree.tasks.ridge import Ridge
 from augtree.tasks.trainer import Order, Rows, State, Trainer, seed_of, seeded, some, stream
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_parts import parts_of
 
-JUDGES = ("knn", "alignment-uniformity", "contrastive")
-LABEL_FREE = JUDGES[1:]
+JUDGES = ("knn", "ridge", "alignment-uniformity", "contrastive")
+LABEL_FREE = JUDGES[2:]
 SAMPLES = ("train", "all")
 VIEWS = ("both", "one")
 SCHEDULES = ("cosine", "constant")
 SMOOTHING = 0.02
 """The share of its votes that a sample's neighbours give to all classes alike, so that no loss is infinite."""
+SHARPNESS = 4.0
+"""What a regression on 0 and 1 is multiplied by to be logits, before a temperature is fitted to them."""
 UNIFORMITY = 2.0
 """The t of Wang and Isola's exp(-t |x - y|^2)."""
 COMPARED_AT_ONCE = 1 << 24
@@ -50,6 +53,8 @@ class Contrastive(Task):
 
     `judge` is what a search lowers on validation samples:
     - knn: the negative log-likelihood of their labels by the votes of the nearest training samples (Wu et al. 2018).
+    - ridge: the same by ridge regression on the training samples' features: with an RBF kernel for graphs, as the SVM
+      of their protocols sees them (with their lengths, which tell a graph's size), linear for pictures.
     - alignment-uniformity: without labels, how near two views are to each other, and how evenly samples are spread
       (Wang and Isola 2020). It rewards whatever makes views alike without collapse; it cannot tell an invariance
       that keeps the classes apart from one that mixes them, such as turning a 6 into a 9.
@@ -193,10 +198,21 @@ class ContrastiveTrainer(Trainer):
     # ---- judging
 
     def logits(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> Tensor:
-        """What the nearest training samples say of some samples: log-probabilities (multi-label: log-odds)."""
+        """What the training samples say of some samples: log-probabilities (multi-label: log-odds)."""
         if policy is None:  # else the model was judged before, and the memory is known: what a search costs must not
             self.passes.forward += len(self.labelled)  # depend on where it was stopped
-        return self.said_of(self.features(state, rows, policy, seed), state)
+        features = self.features(state, rows, policy, seed)
+        if self.task.judge != "ridge":
+            return self.said_of(features, state)
+        found = SHARPNESS * (2 * self.kept("ridge", state, lambda: self.ridge(state))(features) - 1)
+        return (found if self.data.multilabel else F.log_softmax(found, 1)).float()
+
+    def ridge(self, state: State) -> Ridge:
+        """A ridge regression from the features of the training samples to their labels."""
+        before = self.passes.forward
+        features = self.finite_features(state, self.labelled)
+        self.passes.forward = before
+        return Ridge.fitted(features, self.memory_labels(), kernel=not self.pictures)
 
     def said_of(self, features: Tensor, state: State) -> Tensor:
         """What the nearest training samples say of some features."""
@@ -228,7 +244,7 @@ class ContrastiveTrainer(Trainer):
 
     def losses(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> NDArray[np.float64]:
         """How badly the judge finds each of some samples placed."""
-        if self.task.judge == "knn":
+        if not self.task.label_free:
             return super().losses(state, rows, policy, seed)
         one, two = self.projected(state, rows, policy, seed)
         if self.task.judge == "alignment-uniformity":
@@ -250,8 +266,8 @@ class ContrastiveTrainer(Trainer):
         return F.normalize(one, dim=1), F.normalize(two, dim=1)
 
     def calibrated_losses(self, state: State, rows: Rows) -> NDArray[np.float64]:
-        """The losses; the neighbours' votes at the temperature that is best for them."""
-        return super().calibrated_losses(state, rows) if self.task.judge == "knn" else self.losses(state, rows)
+        """The losses; what labelled samples say at the temperature that is best for them."""
+        return self.losses(state, rows) if self.task.label_free else super().calibrated_losses(state, rows)
 
     def measures(self, state: State, rows: Rows) -> dict[str, float]:
         """Every metric by a linear classifier on the training samples' features, and the neighbours' accuracy."""

@@ -1,0 +1,89 @@
+"""Ridge regressions against scikit-learn and against leaving each sample out by hand."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.kernel_ridge import KernelRidge
+
+from augtree.tasks import ridge
+from augtree.tasks.ridge import Ridge, alone
+
+
+def samples(count=40, features=5, columns=2, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, features)) * [1, 10, 0.1, 3, 1][:features] + 2
+    y = (x[:, :columns] + rng.normal(size=(count, columns)) > 2).astype(float)
+    return torch.from_numpy(x), torch.from_numpy(y)
+
+
+def by_hand(x, y, kernel):
+    """Each penalty of the grid with each sample left out, by scikit-learn: the best, fitted to all."""
+    x, y = x.numpy(), y.numpy()
+    offset = y.mean(0)
+    how = {"kernel": "rbf", "gamma": 1 / (x.shape[1] * x.var())} if kernel else {"kernel": "linear"}
+    seen = x if kernel else (x - x.mean(0)) / x.std(0)
+    squares = np.exp(-how["gamma"] * ((x[:, None] - x) ** 2).sum(2)) if kernel else seen @ seen.T
+    columns = len(x) if kernel else x.shape[1]
+    unit = np.trace(squares) / columns
+    errors = []
+    for penalty in ridge.PENALTIES:
+        off = []
+        for i in range(len(x)):
+            rest = np.delete(np.arange(len(x)), i)
+            fit = KernelRidge(alpha=unit * penalty, **how).fit(seen[rest], y[rest] - offset)
+            off.append(y[i] - offset - fit.predict(seen[[i]])[0])
+        errors.append((np.array(off) ** 2).mean())
+    best = KernelRidge(alpha=unit * ridge.PENALTIES[int(np.argmin(errors))], **how).fit(seen, y - offset)
+
+    def says(new):
+        ready = new.numpy() if kernel else (new.numpy() - x.mean(0)) / x.std(0)
+        return offset + best.predict(ready)
+
+    return says
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_it_is_scikit_learns_with_the_penalty_that_leaving_one_out_finds(kernel, seed):
+    x, y = samples(seed=seed)
+    new, _ = samples(9, seed=9)
+    assert Ridge.fitted(x, y, kernel)(new).numpy() == pytest.approx(by_hand(x, y, kernel)(new), abs=1e-6)
+
+
+def test_what_is_off_without_a_sample_is_what_a_regression_without_it_says():
+    x, y = samples()
+    values, vectors = torch.linalg.eigh(x.T @ x)
+    found = alone(x @ vectors, values, (x @ vectors).T @ y, y, 0.7)
+    for i in range(len(x)):
+        rest = np.delete(np.arange(len(x)), i)
+        there = torch.linalg.solve(x[rest].T @ x[rest] + 0.7 * torch.eye(5), x[rest].T @ y[rest])
+        assert found[i].tolist() == pytest.approx((y[i] - x[i] @ there).tolist(), abs=1e-9)
+
+
+def test_the_kernel_sees_how_long_features_are_and_what_is_linear_sees_no_rings():
+    """Class 1 lies around class 0."""
+    turn = torch.arange(200) * 2.4
+    far = 1 + 2.0 * (torch.arange(200) % 2)
+    x = far[:, None] * torch.stack([turn.cos(), turn.sin()], 1)
+    y = torch.stack([far == 1, far == 3], 1).double()
+    right = [((Ridge.fitted(x, y, kernel)(x).argmax(1) == y.argmax(1)).float().mean()) for kernel in (True, False)]
+    assert right[0] == 1
+    assert right[1] < 0.7
+
+
+def test_with_fewer_landmarks_than_samples_it_is_nearly_the_same(monkeypatch):
+    x, y = samples(400, features=2)
+    whole = Ridge.fitted(x, y, kernel=True)(x)
+    monkeypatch.setattr(ridge, "LANDMARKS", 60)
+    few = Ridge.fitted(x, y, kernel=True)
+    assert few.landmarks.shape == (60, 2)
+    assert (few(x) - whole).abs().mean() < 0.02
+    monkeypatch.setattr(ridge, "AT_ONCE", 7)
+    assert torch.allclose(few(x), Ridge.fitted(x, y, kernel=True)(x))
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_features_that_are_all_the_same_say_the_mean(kernel):
+    _, y = samples()
+    said = Ridge.fitted(torch.ones(40, 3), y, kernel)(torch.ones(2, 3))
+    assert said.numpy() == pytest.approx(np.stack([y.mean(0).numpy()] * 2), abs=1e-9)
