@@ -9,14 +9,15 @@
 where a GPU is, and `judge` may follow elsewhere. The outcome is that of `run`, which does both.
 
 With a judge that needs labels, a share of them (`--labels` of the training samples, and the validation samples) is
-for the searches; these samples are in no fold, for no row. Or, with `features --halves`, half of all labels are for one
-search and the other half for another, and five of the ten folds are in each half: what a search with the labels of
-one half has found is judged on the folds of the other half alone, so that all samples are in folds and no search has
-seen the label that it is judged by. `--search-only` and `--halves 0` do a part of it.
+for the searches; these samples are in no fold, for no row. Or, with `features --halves 0 1`, half of all labels are
+for one search and the other half for another, and five of the ten folds are in each half: what a search with the
+labels of one half has found is judged on the folds of the other half alone, so that all samples are in folds and no
+search has seen the label that it is judged by. `--search-only` and `--halves 0` do a part of it.
 
-Trees and forests come from one search of a forest, whose tree for all groups is the row "tree". Searches and
-evaluations are runs of augtree: what was stopped goes on, and nothing is done twice. `table` writes
-benchmarks/results/contrastive_graphs.json.
+Trees and forests come from one search of a forest, whose tree for all groups is the row "tree". Without the row
+"forest", the tree is searched alone; with `--composites` GraphCL's four are a candidate, and the row is "tree+";
+`--searched graphcl` takes what was found by that protocol. Searches and evaluations are runs of augtree: what was
+stopped goes on, and nothing is done twice. `table` writes benchmarks/results/contrastive_graphs.json.
 """
 
 from __future__ import annotations
@@ -108,12 +109,25 @@ def learned(
     """The tree for all groups, and the forest, of one search."""
     samples = "train" if half is None else "all"
     task, began = task_of(options, samples=samples, judge=options.judge), time.perf_counter()
-    place = options.out / f"search-{name}-{options.protocol}-{options.judge}{'' if half is None else f'-half{half}'}"
+    part = f"{name}-{options.searched or options.protocol}-{options.judge}{'' if half is None else f'-half{half}'}"
+    space = at.spaces.graphs(composites=options.composites)
+    asked: dict[str, Any] = {
+        "depth": options.depth,
+        "scorer": scorer_of(options),
+        "seed": 0,
+        "budget": options.budget,
+    }
+    if "forest" not in options.rows:
+        place = options.out / f"tree{'+' if options.composites else ''}-{part}"
+        if not (place / "tree.json").is_file():
+            grown = at.search_tree(searched, task, space, **asked, check=0.0, out=place)
+            print(name, *grown.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
+        return {"tree": at.load(place / "tree.json")}
+    place = options.out / f"search{'+' if options.composites else ''}-{part}"
     if not (place / "forest.json").is_file():
         found = at.search_forest(
-            searched, task, at.spaces.graphs(), depth=options.depth, scorer=scorer_of(options), seed=0, check=0.0,
-            out=place, budget=options.budget, workers=options.searchers, plain=False,
-        )  # fmt: skip
+            searched, task, space, **asked, check=0.0, out=place, workers=options.searchers, plain=False
+        )
         print(name, *found.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
     tree, forest = at.load(place / "one-tree" / "tree.json"), at.load(place / "forest.json")
     assert isinstance(forest, at.Forest)
@@ -130,8 +144,8 @@ def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> di
         for half in options.halves or [None]:
             own = searched if half is None else with_half(searched, half)
             found = learned(options, name, own, half)
-            named = {f"{row}{'' if half is None else f'@{half}'}": found[row] for row in options.rows if row in found}
-            policies |= named
+            named = ("+" if options.composites else "") + ("" if half is None else f"@{half}")
+            policies |= {f"{row}{named}": found[row] for row in options.rows if row in found}
     return policies
 
 
@@ -208,12 +222,10 @@ def judge(options: argparse.Namespace) -> None:
             continue
         data = known.setdefault(about["set"], at.data.load(about["set"], options.root))
         protocol, labels, x = PROTOCOLS[about["protocol"]], data.labels.numpy(), held["features"].astype(np.float64)
-        rows = []
+        rows, row = [], about["row"].split("@")[0]
         for fold, (train, test) in folds_for(path, protocol, data, about):
             one = judge_fold(protocol, (x[train], labels[train]), (x[test], labels[test]), options.workers)
-            rows.append(
-                {"row": about["row"].split("@")[0], "seed": about["seed"], "fold": fold, "accuracy": one.accuracy, "c": one.c}
-            )
+            rows.append({"row": row, "seed": about["seed"], "fold": fold, "accuracy": one.accuracy, "c": one.c})
         write(path.stem, {**about, "rows": rows}, path.parent)
         print(about["set"], about["row"], about["seed"], f"{np.mean([r['accuracy'] for r in rows]):.4f}", flush=True)
 
@@ -302,7 +314,9 @@ def arguments() -> argparse.Namespace:
         one.add_argument("sets", nargs="+")
         one.set_defaults(halves=[], search_only=False)
         if command == "features":
-            one.add_argument("--halves", type=int, nargs="+", choices=(0, 1), help="a search for each half of the labels")
+            one.add_argument(
+                "--halves", type=int, nargs="+", choices=(0, 1), help="a search for each half of the labels"
+            )
             one.add_argument("--search-only", action="store_true", help="no encoders yet")
         one.add_argument("--root", type=Path)
         one.add_argument("--out", type=Path, required=True)
@@ -315,6 +329,8 @@ def arguments() -> argparse.Namespace:
         one.add_argument("--random", type=int, default=3, help="random trees")
         one.add_argument("--epochs", type=float, help="instead of the protocol's")
         one.add_argument("--depth", type=int, default=2)
+        one.add_argument("--composites", action="store_true", help="GraphCL's four are a candidate too")
+        one.add_argument("--searched", choices=("graphcl", "tree-paper"), help="by which protocol, if another")
         one.add_argument("--scorer", choices=("anneal", "density"), default="anneal")
         one.add_argument("--options", default="{}", help="of the scorer, as JSON")
         one.add_argument("--budget", help="of each search")

@@ -4,14 +4,14 @@
     python benchmarks/judges.py train set.npz --epochs 20 --out runs/judges              # pictures, see below
     python benchmarks/judges.py table runs/judges
 
-For each policy and seed an encoder is trained as the protocol `graphcl` has it, on all graphs, and judged three times:
-after the whole training, after a quarter of one, and after a branch as long as that from a shared trunk of half a
-training without augmentation. The judges see the labels of the validation graphs and of a share of the training
-graphs; the SVM is fitted to and judged on the others, at the end of the whole training. Pictures are those of
-`picture_contrastive.py`, judged by a linear classifier on the test pictures.
+For each policy and seed an encoder is trained as the protocol `graphcl` has it, on all graphs, and judged three
+times: after the whole training, after a quarter of one, and after a branch as long as that from a shared trunk of
+half a training without augmentation. The judges see the labels of the validation graphs and of a share of the
+training graphs; the SVM is fitted to and judged on the others, at the end of the whole training. Pictures are those
+of `picture_contrastive.py`, judged by a linear classifier on the test pictures.
 
-`table` gives Spearman's rank correlation over policies (means over seeds) of each judge's loss with the error, and the
-accuracy with the policy that the judge would choose, beside the mean and the best of all policies.
+`table` gives Spearman's rank correlation over policies (means over seeds) of each judge's loss with the error, and
+the accuracy with the policy that the judge would choose, beside the mean and the best of all policies.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import pytest
 import augtree as at
 from augtree.comparison.trainings import is_free
 from augtree.errors import ArgumentError
-from augtree.policies.named import simclr
 from augtree.search import Density
+from augtree.transforms.spaces import simclr_chain as simclr
 
 QUICK = {"model": "cnn", "steps": 2, "batch_size": 8, "dim": 8, "device": "cpu"}
 

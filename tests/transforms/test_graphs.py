@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
 from augtree.errors import ArgumentError, InputError
-from augtree.transforms import Chain, DropNodes, MaskNodes, PermuteEdges, Rotate, Subgraph
+from augtree.keys import Key
+from augtree.transforms import Chain, DropNodes, GraphCL, MaskNodes, PermuteEdges, Rotate, Subgraph
 from augtree.transforms.graph_batch import Graphs
-from augtree.transforms.graphs import pair_ends, pair_number
+from augtree.transforms.graphs import FOUR, pair_ends, pair_number
 
 ALL = (DropNodes, MaskNodes, Subgraph, PermuteEdges)
 
@@ -249,3 +250,27 @@ def test_bad_arguments_and_pictures_are_refused(kind, noise):
 def test_walks_have_a_length():
     with pytest.raises(ArgumentError, match="length must be a whole number from 1 to 1024"):
         Subgraph(0.2, length=0)
+
+
+def test_each_graph_meets_one_of_the_four_and_all_are_as_likely():
+    one, before = GraphCL(0.5), graph(12, 0.3, 0)
+    told = [said[0].split("(")[0] for said in one.told(Key.of(3, range(400)))]
+    assert all(abs(told.count(kind.__name__) - 100) < 35 for kind in FOUR)  # four deviations
+    found = one(Batch.from_data_list([before] * 400), seed=3).to_data_list()
+    for name, after in zip(told, found, strict=True):
+        assert after.num_nodes == (6 if name in ("DropNodes", "Subgraph") else 12)
+        assert int((after.x == 0).sum()) == (6 if name == "MaskNodes" else 0)
+        assert name not in ("MaskNodes", "PermuteEdges") or after.num_edges == before.num_edges
+        assert (edge_set(after) == edge_set(before)) == (name == "MaskNodes")
+
+
+def test_one_of_the_four_is_what_it_is_alone():
+    """Whatever a graph meets, it is what that operation does to it with the same draws."""
+    batch = Batch.from_data_list([graph(9, 0.4, i) for i in range(40)])
+    told = [said[0].split("(")[0] for said in GraphCL(0.3).told(Key.of(5, range(40)))]
+    found = GraphCL(0.3)(batch, seed=5).to_data_list()
+    for kind in FOUR:
+        alone = kind(0.3)(batch, seed=5).to_data_list()
+        mine = [i for i in range(40) if told[i] == kind.__name__]
+        assert mine
+        assert all(edge_set(found[i]) == edge_set(alone[i]) and torch.equal(found[i].x, alone[i].x) for i in mine)

@@ -3,7 +3,8 @@ import pytest
 
 import augtree as at
 from augtree.errors import ArgumentError
-from augtree.transforms import DropNodes, Identity, Normalize, RandAugment, Rotate, Space, TrivialAugment
+from augtree.policies.named import find
+from augtree.transforms import DropNodes, GraphCL, Identity, Normalize, RandAugment, Rotate, Space, TrivialAugment
 
 
 def test_images_are_sixteen_operations_at_five_magnitudes_and_identity():
@@ -35,6 +36,19 @@ def test_graphs_are_four_transformations_at_five_magnitudes_and_identity():
     space = at.spaces.graphs()
     assert len(space) == 21
     assert space["DropNodes", 0.3] == DropNodes(0.3)
+
+
+def test_composites_of_graphs_are_one_of_the_four():
+    space = at.spaces.graphs(composites=True)
+    assert len(space) == 26
+    assert space["GraphCL", 0.2] == GraphCL(0.2) == find("graphcl")
+
+
+def test_contrastive_learning_has_its_free_policies_as_composites():
+    space = at.spaces.simclr(composites=True, fill=0)
+    assert list(space)[:8] == list(at.spaces.simclr())
+    strengths = [RandAugment(m=m, fill=0) for m in (9, 14, 19)]
+    assert list(space)[8:] == [find("simclr"), TrivialAugment(fill=0), *strengths]
 
 
 def test_contrastive_learning_has_seven():

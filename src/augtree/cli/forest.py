@@ -63,7 +63,9 @@ def forest(
     scorer_option: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the scorer, such as rungs=0.04,0.08 (repeatable).")
     ] = None,
-    space: Annotated[str, typer.Option(help="auto, images, images+composites, simclr or graphs.")] = "auto",
+    space: Annotated[
+        str, typer.Option(help="auto, images, simclr or graphs; the last three also with +composites.")
+    ] = "auto",
     probabilities: Annotated[str, typer.Option(help="The list H.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     budget: Annotated[
         str | None,

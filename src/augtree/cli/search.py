@@ -19,7 +19,7 @@ from augtree.errors import ArgumentError, RunError, one_of
 
 Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new one in runs/).")]
 STOPPED = 130
-SPACES = ("auto", "images", "images+composites", "simclr", "graphs")
+SPACES = ("auto", "images", "images+composites", "simclr", "simclr+composites", "graphs", "graphs+composites")
 SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -56,7 +56,9 @@ def search(
     scorer_option: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the scorer, such as rungs=0.04,0.08 (repeatable).")
     ] = None,
-    space: Annotated[str, typer.Option(help="auto, images, images+composites, simclr or graphs.")] = "auto",
+    space: Annotated[
+        str, typer.Option(help="auto, images, simclr or graphs; the last three also with +composites.")
+    ] = "auto",
     probabilities: Annotated[str, typer.Option(help="The list H.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     budget: Annotated[str | None, typer.Option(help="End early: 90s, 10m, 2h, or a number of trainings.")] = None,
     check: Annotated[float, typer.Option(help="Length of the trainings against the free policies; 0: none.")] = 1.0,
@@ -359,7 +361,9 @@ def space_of(name: str, data: Any) -> Any:
         "images": lambda: spaces.images(fill=data.fill),
         "images+composites": lambda: spaces.images(composites=True, fill=data.fill),
         "simclr": spaces.simclr,
+        "simclr+composites": lambda: spaces.simclr(composites=True, fill=data.fill),
         "graphs": spaces.graphs,
+        "graphs+composites": lambda: spaces.graphs(composites=True),
     }
     return known[one_of("--space", name, SPACES)]()
 

@@ -14,7 +14,7 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
 from augtree.policies import Forest
 from augtree.policies.codec import Reader, to_json
-from augtree.policies.named import graphcl, simclr
+from augtree.policies.named import graphcl
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import TreeResult
 from augtree.search import resume as resume_search
@@ -26,6 +26,7 @@ from augtree.tasks.named import find_for
 from augtree.tasks.trainer import State, Trainer
 from augtree.transforms import AutoAugment, Identity, RandAugment, Transform, TrivialAugment
 from augtree.transforms.base import Policy
+from augtree.transforms.spaces import simclr_chain
 from augtree.weighting import ForestResult, Weighted
 from augtree.weighting.forest import resume as resume_forest
 from augtree.weighting.weighted import weighted_again, weighted_of_run
@@ -228,7 +229,7 @@ def free_policies(data: Dataset, task: Task | None = None) -> Mapping[str, Asked
 
 def is_free(policy: object) -> bool:
     """Whether a policy needs no search."""
-    return isinstance(policy, FREE) or policy in (simclr(), simclr(colours=False), graphcl())
+    return isinstance(policy, FREE) or policy in (simclr_chain(), simclr_chain(colours=False), graphcl())
 
 
 def policy_of(policy: Asked, place: str, data: Dataset) -> Policy:

@@ -7,46 +7,24 @@ from pathlib import Path
 
 from augtree.errors import PolicyFileError, nearest
 from augtree.policies.codec import load
-from augtree.policies.tree import Tree
 from augtree.transforms import (
     AutoAugment,
-    Chain,
-    ColorDistortion,
-    DropNodes,
-    GaussianBlur,
+    GraphCL,
     Identity,
-    MaskNodes,
-    PermuteEdges,
     Policy,
     RandAugment,
-    RandomCrop,
-    Subgraph,
-    Transform,
     TrivialAugment,
 )
 from augtree.transforms.images import FILL
+from augtree.transforms.spaces import simclr_chain
 
 GRAPHCL = 0.2
 """The share of a graph that GraphCL changes."""
 
 
-def simclr(colours: bool = True) -> Chain:
-    """SimCLR's crop, colours (jitter for 4 of 5, grey for 1 of 5) and blur for every other (Chen et al. 2020)."""
-    return Chain([RandomCrop(), *([ColorDistortion()] if colours else []), (GaussianBlur(), 0.5)])
-
-
-def one_of_four(one: Transform, two: Transform, three: Transform, four: Transform) -> Tree:
-    """Each sample meets one of four, all as likely: a tree of trees whose roots are never applied."""
-
-    def either(left: Transform, right: Transform) -> Tree:
-        return Tree({1: (one, 0.0), 2: (left, 0.5), 3: (right, 0.5)})
-
-    return either(either(one, two), either(three, four))
-
-
-def graphcl() -> Tree:
+def graphcl() -> GraphCL:
     """GraphCL's four operations, one for each graph (You et al. 2020)."""
-    return one_of_four(DropNodes(GRAPHCL), PermuteEdges(GRAPHCL), Subgraph(GRAPHCL), MaskNodes(GRAPHCL))
+    return GraphCL(GRAPHCL)
 
 
 NAMED: dict[str, Callable[[int], Policy]] = {
@@ -56,7 +34,7 @@ NAMED: dict[str, Callable[[int], Policy]] = {
     "autoaugment-cifar10": lambda fill: AutoAugment("cifar10", fill=fill),
     "autoaugment-svhn": lambda fill: AutoAugment("svhn", fill=fill),
     "autoaugment-imagenet": lambda fill: AutoAugment("imagenet", fill=fill),
-    "simclr": lambda fill: simclr(),  # noqa: ARG005
+    "simclr": lambda fill: simclr_chain(),  # noqa: ARG005
     "graphcl": lambda fill: graphcl(),  # noqa: ARG005
 }
 """By name, with what geometry uncovers."""

@@ -334,8 +334,9 @@ def task_again(spec: dict[str, Any], reader: Reader) -> Task:
 
 
 def default_space(data: Dataset) -> Space:
-    """For pictures the sixteen operations and the free policies; for graphs GraphCL's four."""
-    return spaces.images(composites=True, fill=data.fill) if data.domain == "image" else spaces.graphs()
+    """For pictures the sixteen operations, for graphs GraphCL's four, and the free policies."""
+    images = data.domain == "image"
+    return spaces.images(composites=True, fill=data.fill) if images else spaces.graphs(composites=True)
 
 
 def scorer_options(scorer: str | ScorerOptions) -> ScorerOptions:

@@ -3,7 +3,7 @@
 from augtree.transforms.base import Identity, Policy, Transform
 from augtree.transforms.composites import AutoAugment, Chain, RandAugment, TrivialAugment
 from augtree.transforms.crops import Flip, Normalize, PadCrop, RandomCrop, ResizedCrop
-from augtree.transforms.graphs import DropNodes, MaskNodes, PermuteEdges, Subgraph
+from augtree.transforms.graphs import DropNodes, GraphCL, MaskNodes, PermuteEdges, Subgraph
 from augtree.transforms.images import (
     AutoContrast,
     Brightness,
@@ -32,7 +32,7 @@ _CLASSES: tuple[type[Transform], ...] = (
     *(Contrast, Color, Brightness, Sharpness, Cutout, SamplePairing),
     *(RandomCrop, Rotation, ColorDistortion, Sobel, GaussianNoise, GaussianBlur),
     *(Flip, PadCrop, ResizedCrop, Normalize),
-    *(DropNodes, PermuteEdges, Subgraph, MaskNodes),
+    *(DropNodes, PermuteEdges, Subgraph, MaskNodes, GraphCL),
 )
 BUILT_IN: dict[str, type[Transform]] = {cls.__name__: cls for cls in _CLASSES}
 """The transforms that files may name without more ado."""
@@ -52,6 +52,7 @@ __all__ = [
     "Flip",
     "GaussianBlur",
     "GaussianNoise",
+    "GraphCL",
     "Identity",
     "Invert",
     "MaskNodes",

@@ -8,6 +8,7 @@ rounded up or down at random so that it holds on average even for graphs of thre
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +18,11 @@ from torch import Tensor
 
 from augtree.errors import whole_number
 from augtree.keys import Key, element_bits, shift
-from augtree.transforms.base import Transform, check_magnitude
+from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
 from augtree.transforms.graph_batch import Graphs, spread_out, true_at
 
-ROUND, PICK, NEW, TURN, WALK = range(5)
-"""Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks."""
+ROUND, PICK, NEW, TURN, WALK, CHOICE = range(6)
+"""Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks; which of several."""
 
 
 @dataclass(frozen=True)
@@ -225,3 +226,24 @@ def pair_ends(number: Tensor) -> tuple[Tensor, Tensor]:
     high = torch.where(high * (high - 1) >> 1 > number, high - 1, high)
     high = torch.where((high + 1) * high >> 1 <= number, high + 1, high)
     return number - (high * (high - 1) >> 1), high
+
+
+FOUR: tuple[type[GraphTransform], ...] = (DropNodes, PermuteEdges, Subgraph, MaskNodes)
+
+
+@dataclass(frozen=True)
+class GraphCL(Transform):
+    """One of the four for each graph, all as likely (You et al. 2020)."""
+
+    magnitude: float = field()
+    domain = "graph"
+    scaled = True
+    told = Policy.told
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "magnitude", check_magnitude(self.magnitude))
+
+    def stages(self, key: Key) -> Iterator[Stage]:
+        """All at once: each graph meets the one that was drawn for it."""
+        which = key.below(len(FOUR), CHOICE)
+        yield [(kind(self.magnitude), key.take(which == i)) for i, kind in enumerate(FOUR)]

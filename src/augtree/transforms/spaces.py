@@ -135,22 +135,27 @@ def composite_candidates(fill: int) -> list[Transform]:
     return [composites.TrivialAugment(fill=fill), *strengths]
 
 
-def graphs() -> Space:
-    """GraphCL's 4 transformations at 5 magnitudes, and Identity."""
-    kinds = (graph_ops.DropNodes, graph_ops.PermuteEdges, graph_ops.Subgraph, graph_ops.MaskNodes)
+def graphs(*, composites: bool = False) -> Space:
+    """GraphCL's 4 transformations at 5 magnitudes, and Identity; with composites, one of the four for each graph."""
+    kinds = (*graph_ops.FOUR, *((graph_ops.GraphCL,) if composites else ()))
     return Space([kind(m) for kind in kinds for m in GRAPH_MAGNITUDES])
 
 
-def simclr() -> Space:
-    """The seven transformations of contrastive learning, and Identity."""
-    return Space(
-        [
-            crops.RandomCrop(),
-            image_ops.Cutout(1.0, share=0.5),
-            simclr_ops.Rotation(),
-            simclr_ops.ColorDistortion(),
-            simclr_ops.Sobel(),
-            simclr_ops.GaussianNoise(),
-            simclr_ops.GaussianBlur(),
-        ]
-    )
+def simclr(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
+    """The seven transformations of contrastive learning, and Identity; with composites, the free policies too."""
+    seven: list[Transform] = [
+        crops.RandomCrop(),
+        image_ops.Cutout(1.0, share=0.5),
+        simclr_ops.Rotation(),
+        simclr_ops.ColorDistortion(),
+        simclr_ops.Sobel(),
+        simclr_ops.GaussianNoise(),
+        simclr_ops.GaussianBlur(),
+    ]
+    return Space(seven + ([simclr_chain(), *composite_candidates(fill)] if composites else []))
+
+
+def simclr_chain(colours: bool = True) -> composites.Chain:
+    """SimCLR's crop, colours (jitter for 4 of 5, grey for 1 of 5) and blur for every other (Chen et al. 2020)."""
+    middle = [simclr_ops.ColorDistortion()] if colours else []
+    return composites.Chain([crops.RandomCrop(), *middle, (simclr_ops.GaussianBlur(), 0.5)])
