@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -41,10 +42,11 @@ from augtree.comparison.evaluation import RANDOM, in_words
 from augtree.comparison.trainings import fitted
 from augtree.data import Dataset
 from augtree.data.splits import SPLITS, UNLABELLED
+from augtree.errors import ArgumentError
 from augtree.search import Anneal, Density
 from augtree.tasks import Contrastive
 from augtree.tasks.contrastive import JUDGES, LABEL_FREE
-from augtree.tasks.evaluation import PROTOCOLS, Protocol, folds_of, judge_fold
+from augtree.tasks.evaluation import FOLDS, PROTOCOLS, Protocol, folds_of, judge_fold
 from augtree.tasks.named import find_for
 from augtree.transforms.base import Policy
 from measure import machine, table, write
@@ -72,9 +74,9 @@ def halves_of(data: Dataset) -> NDArray[np.int64]:
 
 def with_half(data: Dataset, half: int) -> Dataset:
     """What the search of a half sees: its labels, every other one to judge by; the rest is unlabelled."""
-    split = np.full(len(data), UNLABELLED, data.split.dtype)
+    split, mine = np.full(len(data), UNLABELLED, data.split.dtype), halves_of(data) == half
     for label in np.unique(data.labels.numpy()):
-        rows = np.flatnonzero((halves_of(data) == half) & (data.labels.numpy() == label))
+        rows = np.flatnonzero(mine & (data.labels.numpy() == label))
         split[rows[::2]], split[rows[1::2]] = SPLITS.index("train"), SPLITS.index("val")
     return replace(data, name=f"{data.name}, labels of half {half}", split=split, source=None)
 
@@ -88,9 +90,9 @@ def folds_in_halves(data: Dataset, seed: int) -> Iterator[tuple[int, NDArray[np.
             yield half, np.setdiff1d(np.arange(len(data)), rows[test]), rows[test]
 
 
-def task_of(options: argparse.Namespace, **more: Any) -> Contrastive:
+def task_of(options: argparse.Namespace, protocol: str | None = None, **more: Any) -> Contrastive:
     given = {"epochs": options.epochs} if options.epochs else {}
-    return PROTOCOLS[options.protocol].task(device=options.device, **given, **more)
+    return PROTOCOLS[protocol or options.protocol].task(device=options.device, **given, **more)
 
 
 def scorer_of(options: argparse.Namespace) -> Any:
@@ -108,7 +110,8 @@ def learned(
 ) -> dict[str, Policy | at.Weighted]:
     """The tree for all groups, and the forest, of one search."""
     samples = "train" if half is None else "all"
-    task, began = task_of(options, samples=samples, judge=options.judge), time.perf_counter()
+    task = task_of(options, options.searched, samples=samples, judge=options.judge)
+    began = time.perf_counter()
     part = f"{name}-{options.searched or options.protocol}-{options.judge}{'' if half is None else f'-half{half}'}"
     space = at.spaces.graphs(composites=options.composites)
     asked: dict[str, Any] = {
@@ -194,7 +197,9 @@ def features(options: argparse.Namespace) -> None:
         for seed, (row, way) in product(options.each, ways.items()):
             part = f"{name}-{options.protocol}-{options.judge}{'-halves' if options.halves else ''}"
             path = options.out / f"features-{part}" / f"{row}.{seed}.npz"
+            told = "" if way is None else in_words(way)
             if path.exists():
+                check_same(path, told)
                 continue
             began = time.perf_counter()
             state = trainer.fresh(seed) if way is None else fitted(trainer, way, seed, "train")[0]
@@ -202,12 +207,19 @@ def features(options: argparse.Namespace) -> None:
             took = round(time.perf_counter() - began, 2)
             about = {"set": name, "protocol": options.protocol, "row": row, "seed": seed, "seconds": took}
             about |= {
-                "policy": "" if way is None else in_words(way),
+                "policy": told,
                 "seen": list(map(int, seen_of(options, searched))),
             }
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez_compressed(path, features=found, about=json.dumps({**about, "machine": machine(1)}))
             print(name, row, seed, took, "s", flush=True)
+
+
+def check_same(path: Path, policy: str) -> None:
+    """Raise where the features are of another policy of the same name."""
+    held = json.loads(str(np.load(path)["about"]))["policy"]
+    if held != policy:
+        raise ArgumentError("--out", f"must be a folder of its own: {path} is of {held}, not of", policy)
 
 
 def judge(options: argparse.Namespace) -> None:
@@ -249,7 +261,7 @@ def tables(places: list[Path]) -> None:
         mine = [found for found in content["evaluations"] if found["protocol"] == protocol]
         rows = list(dict.fromkeys(row for found in mine for row in found["rows"]))
         body = [[row, *[percent(found["rows"].get(row)) for found in mine]] for row in rows]
-        heads = [f"{found['set']}, {found['seen']} labels left out" for found in mine]
+        heads = [f"{found['set']}, {found['judge']}, {found['seen']} labels left out" for found in mine]
         print(f"{protocol}\n{table(['row', *heads], body)}")
     if from_runs:
         print(f"written to {write('contrastive_graphs', content)}")
@@ -273,8 +285,29 @@ def gathered(places: list[Path]) -> dict[str, Any]:
         part["policies"] |= {one["row"]: one["policy"]} if one["policy"] else {}
         part["trained_on"] = one["machine"]
     about = [dict(zip(("set", "protocol", "judge", "seen"), key, strict=True)) for key in parts]
-    out = [{**key, **part, "rows": summed(part["rows"])} for key, part in zip(about, parts.values(), strict=True)]
+    out = []
+    for key, part in zip(about, parts.values(), strict=True):
+        rows = summed(complete(part["rows"]))
+        if str(key["judge"]).endswith("halves"):
+            for row, means in in_halves(part["rows"]).items():
+                rows[row] = {"mean": None, **rows.get(row, {}), "halves": means}
+        out.append({**key, **part, "rows": rows})
     return {"machine": machine(1), "evaluations": out}
+
+
+def complete(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the seeds of a row that have not all ten folds."""
+    count = Counter((row["row"], row["seed"]) for row in rows)
+    return [row for row in rows if count[row["row"], row["seed"]] == FOLDS]
+
+
+def in_halves(rows: list[dict[str, Any]]) -> dict[str, list[float | None]]:
+    """The mean over the five folds of each half, by row."""
+    out = {}
+    for name in dict.fromkeys(row["row"] for row in rows if not row["row"].startswith("random tree ")):
+        both = [[r["accuracy"] for r in rows if r["row"] == name and r["fold"] // 5 == half] for half in (0, 1)]
+        out[name] = [float(np.mean(found)) if found else None for found in both]
+    return out
 
 
 def empty() -> dict[str, Any]:

@@ -28,18 +28,18 @@ import torch
 
 import augtree as at
 from augtree.data import Dataset
+from augtree.errors import ArgumentError
 from augtree.tasks import Contrastive
 from augtree.tasks.contrastive import JUDGES, ContrastiveTrainer
 from augtree.tasks.evaluation import PROTOCOLS, folds_of, judge_fold
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import Rows, State, seed_of
 from augtree.transforms import Identity
-from augtree.transforms.graphs import DropNodes, MaskNodes, PermuteEdges, Subgraph
+from augtree.transforms.graphs import FOUR
 from contrastive_graphs import random_tree
 from measure import Array, machine, spearman, table, write
 from picture_contrastive import read as read_pictures
 
-OPERATIONS = (DropNodes, PermuteEdges, Subgraph, MaskNodes)
 MAGNITUDES = (0.1, 0.3, 0.5)
 RANDOM_TREES = 6
 USUAL_P = 0.6
@@ -54,7 +54,7 @@ def policies_of(data: Dataset) -> dict[str, Any]:
         operations = [one for one in at.spaces.simclr() if not isinstance(one, Identity)]
         return found | {one.name: at.Tree().with_node(1, one, USUAL_P) for one in operations}
     found = {name: find_for(data, name) for name in ("none", "graphcl")}
-    found |= {str(one): one for one in (operation(m) for operation in OPERATIONS for m in MAGNITUDES)}
+    found |= {str(one): one for one in (operation(m) for operation in FOUR for m in MAGNITUDES)}
     return found | {f"random tree {i}": random_tree(10 + i, 2) for i in range(RANDOM_TREES)}
 
 
@@ -99,9 +99,11 @@ def train(options: argparse.Namespace) -> None:
         whole = data if data.domain == "image" else at.data.load(name, options.root)
         jobs = [(policy, seed) for seed in options.seeds for policy in policies_of(data).items()]
         trunks: dict[int, State] = {}
+        asked = {"folds": options.folds, "labels": len(data.indices("train")) + len(val), "steps": first.total_steps}
         for (row, policy), seed in jobs[part::parts]:
             path = options.out / Path(name).stem / f"{row}.{seed}.json"
             if path.exists():
+                check_same(path, asked)
                 continue
             began = time.perf_counter()
             if seed not in trunks:
@@ -116,10 +118,17 @@ def train(options: argparse.Namespace) -> None:
             folds = list(folds_of(protocol, whole, seen, seed))[: options.folds]
             right = [judge_fold(protocol, (x[a], labels[a]), (x[b], labels[b])).accuracy for a, b in folds]
             content = {"set": data.name, "row": row, "policy": str(policy), "seed": seed, "judges": found}
-            content |= {"accuracy": float(np.mean(right)), "folds": len(folds), "labels": len(seen)}
+            content |= {"accuracy": float(np.mean(right)), "asked": asked}
             content |= {"seconds": round(time.perf_counter() - began, 1), "machine": machine(1)}
             write(path.stem, content, path.parent)
             print(name, row, seed, f"{content['accuracy']:.4f}", content["seconds"], "s", flush=True)
+
+
+def check_same(path: Path, asked: dict[str, int]) -> None:
+    """Raise where what is there was asked for otherwise."""
+    held = json.loads(path.read_text())["asked"]
+    if held != asked:
+        raise ArgumentError("--out", f"must be a folder of its own: {path} is of {held}, not of", asked)
 
 
 def tables(place: Path) -> None:
@@ -150,7 +159,7 @@ def gathered(place: Path) -> dict[str, Any]:
         for path in sorted(folder.glob("*.json")):
             one = json.loads(path.read_text())
             each.setdefault(one["row"], []).append(one)
-            judges, about = list(one["judges"]), {key: one[key] for key in ("folds", "labels", "machine")}
+            judges, about = list(one["judges"]), {key: one[key] for key in ("asked", "machine")}
         rows = {
             row: {
                 "policy": found[0]["policy"],

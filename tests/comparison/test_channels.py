@@ -6,6 +6,7 @@ import pytest
 import augtree as at
 from augtree.comparison.trainings import is_free
 from augtree.errors import ArgumentError
+from augtree.policies.named import find
 from augtree.search import Density
 from augtree.transforms.spaces import simclr_chain as simclr
 
@@ -25,6 +26,7 @@ def test_simclr_by_name_for_four_channels():
     found = at.evaluate(data, task, {"simclr": "simclr"}, protocol="linear", seeds=1)
     assert str(simclr(colours=False)) == found.policies["simclr"]
     assert is_free(simclr(colours=False))
+    assert is_free(find("graphcl"))
 
 
 def test_a_rule_that_does_not_suit_the_judge_leaves_no_run_behind(tmp_path):

@@ -79,7 +79,9 @@ def test_density_must_draw_pairs_of_views_for_a_judge_that_compares_them(judge, 
         "augtree.tasks.trainer.Trainer.train", lambda *_, **__: pytest.fail("nothing must be trained")
     )
     for rule in ("exact", "entropy"):
-        with pytest.raises(ArgumentError, match=f"rule must be sampled .*views=one, or judge=knn.*, got '{rule}'$"):
+        with pytest.raises(
+            ArgumentError, match=f"rule must be sampled .*views=one, or judge=knn or ridge.*, got '{rule}'$"
+        ):
             search(scorer=Density(rule=rule), task=task)
 
 

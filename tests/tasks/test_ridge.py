@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.metrics.pairwise import rbf_kernel
 
 from augtree.tasks import ridge
 from augtree.tasks.ridge import Ridge, alone
@@ -11,53 +12,57 @@ from augtree.tasks.ridge import Ridge, alone
 
 def samples(count=40, features=5, columns=2, seed=0):
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(count, features)) * [1, 10, 0.1, 3, 1][:features] + 2
+    x = rng.normal(size=(count, features)) * rng.choice([1, 10, 0.1, 3], features) + 2
     y = (x[:, :columns] + rng.normal(size=(count, columns)) > 2).astype(float)
     return torch.from_numpy(x), torch.from_numpy(y)
 
 
 def by_hand(x, y, kernel):
-    """Each penalty of the grid with each sample left out, by scikit-learn: the best, fitted to all."""
+    """Each penalty of the grid with each sample left out, by scikit-learn: the best, fitted to all.
+
+    What a kernel sees are the rows of a root of the matrix of similarities, whichever root it is.
+    """
     x, y = x.numpy(), y.numpy()
-    offset = y.mean(0)
-    how = {"kernel": "rbf", "gamma": 1 / (x.shape[1] * x.var())} if kernel else {"kernel": "linear"}
-    seen = x if kernel else (x - x.mean(0)) / x.std(0)
-    squares = np.exp(-how["gamma"] * ((x[:, None] - x) ** 2).sum(2)) if kernel else seen @ seen.T
-    columns = len(x) if kernel else x.shape[1]
-    unit = np.trace(squares) / columns
+    gamma = 1 / (x.shape[1] * x.var())
+    root = np.linalg.cholesky(rbf_kernel(x, gamma=gamma) + 1e-11 * np.eye(len(x)))
+
+    def seen(new):
+        return np.linalg.solve(root, rbf_kernel(x, new, gamma=gamma)).T if kernel else (new - x.mean(0)) / x.std(0)
+
+    mine = seen(x)
+    unit = ((mine - mine.mean(0)) ** 2).sum() / mine.shape[1]
     errors = []
     for penalty in ridge.PENALTIES:
         off = []
         for i in range(len(x)):
             rest = np.delete(np.arange(len(x)), i)
-            fit = KernelRidge(alpha=unit * penalty, **how).fit(seen[rest], y[rest] - offset)
-            off.append(y[i] - offset - fit.predict(seen[[i]])[0])
+            fit = SklearnRidge(alpha=unit * penalty).fit(mine[rest], y[rest])  # with an offset of its own
+            off.append(y[i] - fit.predict(mine[[i]])[0])
         errors.append((np.array(off) ** 2).mean())
-    best = KernelRidge(alpha=unit * ridge.PENALTIES[int(np.argmin(errors))], **how).fit(seen, y - offset)
-
-    def says(new):
-        ready = new.numpy() if kernel else (new.numpy() - x.mean(0)) / x.std(0)
-        return offset + best.predict(ready)
-
-    return says
+    best = SklearnRidge(alpha=unit * ridge.PENALTIES[int(np.argmin(errors))]).fit(mine, y)
+    return lambda new: best.predict(seen(new.numpy()))
 
 
+@pytest.mark.parametrize(("count", "features"), [(40, 5), (20, 40), (12, 11)])
 @pytest.mark.parametrize("kernel", [True, False])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_it_is_scikit_learns_with_the_penalty_that_leaving_one_out_finds(kernel, seed):
-    x, y = samples(seed=seed)
-    new, _ = samples(9, seed=9)
-    assert Ridge.fitted(x, y, kernel)(new).numpy() == pytest.approx(by_hand(x, y, kernel)(new), abs=1e-6)
+def test_it_is_scikit_learns_with_the_penalty_that_leaving_one_out_finds(kernel, seed, count, features):
+    x, y = samples(count, features, seed=seed)
+    new = samples(9, features, seed=9)[0]
+    assert Ridge.fitted(x, y, kernel)(new).numpy() == pytest.approx(by_hand(x, y, kernel)(new), abs=1e-5)
 
 
 def test_what_is_off_without_a_sample_is_what_a_regression_without_it_says():
-    x, y = samples()
-    values, vectors = torch.linalg.eigh(x.T @ x)
-    found = alone(x @ vectors, values, (x @ vectors).T @ y, y, 0.7)
-    for i in range(len(x)):
-        rest = np.delete(np.arange(len(x)), i)
-        there = torch.linalg.solve(x[rest].T @ x[rest] + 0.7 * torch.eye(5), x[rest].T @ y[rest])
-        assert found[i].tolist() == pytest.approx((y[i] - x[i] @ there).tolist(), abs=1e-9)
+    """More features than samples, too."""
+    for features in (5, 60):
+        x, y = samples(features=features)
+        x, y = x - x.mean(0), y - y.mean(0)
+        values, vectors = torch.linalg.eigh(x.T @ x)
+        found = alone(x @ vectors, values, (x @ vectors).T @ y, y, 0.7)
+        for i in range(len(x)):
+            rest = np.delete(np.arange(len(x)), i)
+            without = SklearnRidge(alpha=0.7).fit(x[rest], y[rest])
+            assert found[i].tolist() == pytest.approx((y[i].numpy() - without.predict(x[[i]])[0]).tolist(), abs=1e-9)
 
 
 def test_the_kernel_sees_how_long_features_are_and_what_is_linear_sees_no_rings():

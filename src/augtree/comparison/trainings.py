@@ -14,7 +14,6 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
 from augtree.policies import Forest
 from augtree.policies.codec import Reader, to_json
-from augtree.policies.named import graphcl
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import TreeResult
 from augtree.search import resume as resume_search
@@ -24,7 +23,7 @@ from augtree.tasks import Classification, Contrastive, Task
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import State, Trainer
-from augtree.transforms import AutoAugment, Identity, RandAugment, Transform, TrivialAugment
+from augtree.transforms import AutoAugment, GraphCL, Identity, RandAugment, Transform, TrivialAugment
 from augtree.transforms.base import Policy
 from augtree.transforms.spaces import simclr_chain
 from augtree.weighting import ForestResult, Weighted
@@ -39,7 +38,7 @@ Asked = Policy | Weighted | str | Path | None
 Way = Policy | Weighted
 """A way to train: with a policy, or with a forest whose weights are learned."""
 TRAIN_ON = ("train", "train+val")
-FREE = (Identity, RandAugment, TrivialAugment, AutoAugment)
+FREE = (Identity, RandAugment, TrivialAugment, AutoAugment, GraphCL)
 """Policies of these kinds need no search."""
 
 
@@ -229,7 +228,7 @@ def free_policies(data: Dataset, task: Task | None = None) -> Mapping[str, Asked
 
 def is_free(policy: object) -> bool:
     """Whether a policy needs no search."""
-    return isinstance(policy, FREE) or policy in (simclr_chain(), simclr_chain(colours=False), graphcl())
+    return isinstance(policy, FREE) or policy in (simclr_chain(), simclr_chain(colours=False))
 
 
 def policy_of(policy: Asked, place: str, data: Dataset) -> Policy:

@@ -35,6 +35,8 @@ SMOOTHING = 0.02
 """The share of its votes that a sample's neighbours give to all classes alike, so that no loss is infinite."""
 SHARPNESS = 4.0
 """What a regression on 0 and 1 is multiplied by to be logits, before a temperature is fitted to them."""
+PLAUSIBLE = (-1.0, 2.0)
+"""What it is kept within: a picture that lies far out does not count for a hundred."""
 UNIFORMITY = 2.0
 """The t of Wang and Isola's exp(-t |x - y|^2)."""
 COMPARED_AT_ONCE = 1 << 24
@@ -204,7 +206,8 @@ class ContrastiveTrainer(Trainer):
         features = self.features(state, rows, policy, seed)
         if self.task.judge != "ridge":
             return self.said_of(features, state)
-        found = SHARPNESS * (2 * self.kept("ridge", state, lambda: self.ridge(state))(features) - 1)
+        found = self.kept("ridge", state, lambda: self.ridge(state))(features).clamp(*PLAUSIBLE)
+        found = SHARPNESS * (2 * found - 1)
         return (found if self.data.multilabel else F.log_softmax(found, 1)).float()
 
     def ridge(self, state: State) -> Ridge:

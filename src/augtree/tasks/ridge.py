@@ -1,8 +1,8 @@
 """Ridge regression from features to labels, in closed form: a classifier that a search can afford for every branch.
 
-Its penalty is chosen by what each sample's prediction would be without that sample, which a ridge regression tells
-without being fitted again. With an RBF kernel it sees features as the SVM of a graph protocol does, their lengths
-too; without one, as a linear classifier does.
+Its penalty is chosen by what each sample's prediction would be if the regression had not seen its label, which it
+tells without being fitted again. With an RBF kernel it sees features as the SVM of a graph protocol does, their
+lengths too; without one, as a linear classifier does.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Ridge:
     landmarks: Tensor | None
     spread: Tensor | None
     """From the similarities to the landmarks to numbers whose products are the kernel."""
+    middle: Tensor
+    """The mean of what the regression sees."""
     weights: Tensor
     offset: Tensor
 
@@ -49,8 +51,10 @@ class Ridge:
         else:
             scale = features.std(0, correction=0)
             scale = torch.where(scale > 0, scale, 1.0)
-        ready = Ridge(mean, scale, landmarks, spread, offset.new_zeros(0), offset)
-        seen = ready.seen(features)
+        nothing = offset.new_zeros(())
+        seen = Ridge(mean, scale, landmarks, spread, nothing, nothing, nothing).seen(features)
+        middle = seen.mean(0)
+        seen = seen - middle
         values, vectors = torch.linalg.eigh(seen.T @ seen)
         turned, values = seen @ vectors, values.clamp(min=0)
         found = turned.T @ (targets - offset)
@@ -58,14 +62,14 @@ class Ridge:
         tried = [alone(turned, values, found, targets - offset, unit * penalty) for penalty in PENALTIES]
         best = min(range(len(tried)), key=lambda i: float(tried[i].square().mean()))
         weights = vectors @ (found / (values + unit * PENALTIES[best])[:, None])
-        return Ridge(mean, scale, landmarks, spread, weights, offset)
+        return Ridge(mean, scale, landmarks, spread, middle, weights, offset)
 
     def seen(self, features: Tensor) -> Tensor:
         """Features as the regression sees them."""
         ready = (features.double() - self.mean) / self.scale
         if self.landmarks is None or self.spread is None:
-            return ready
-        return torch.cat([rbf(part, self.landmarks) @ self.spread for part in ready.split(AT_ONCE)])
+            return ready - self.middle
+        return torch.cat([rbf(part, self.landmarks) @ self.spread for part in ready.split(AT_ONCE)]) - self.middle
 
     def __call__(self, features: Tensor) -> Tensor:
         """What it says of some samples, a column for each target."""
@@ -73,9 +77,12 @@ class Ridge:
 
 
 def alone(turned: Tensor, values: Tensor, found: Tensor, targets: Tensor, penalty: float) -> Tensor:
-    """How far each sample's prediction would be off, had the regression not seen it."""
+    """How far each sample's prediction would be off, had the regression and the means not seen it.
+
+    Features and targets are around their means.
+    """
     shrunk = turned / (values + penalty)
-    held = (shrunk * turned).sum(1).clamp(max=1 - TINY)  # what a sample's own target has to say
+    held = ((shrunk * turned).sum(1) + 1 / len(turned)).clamp(max=1 - TINY)  # what a sample's own target has to say
     return (targets - shrunk @ found) / (1 - held)[:, None]
 
 

@@ -51,7 +51,9 @@ class Density(ScorerOptions):
         """Raise for a task whose losses this rule cannot predict."""
         if judges_pairs(task) and self.rule != "sampled":
             why = "a judge without labels and both views drawn, whose loss is not affine in p"
-            raise ArgumentError("rule", f"must be sampled with {why} (or take views=one, or judge=knn)", self.rule)
+            raise ArgumentError(
+                "rule", f"must be sampled with {why} (or take views=one, or judge=knn or ridge)", self.rule
+            )
 
     def at(self, bench: Bench) -> Any:
         """The scorer at its bench."""
