@@ -8,7 +8,7 @@
     python benchmarks/picture_contrastive.py table runs/contrastive
 
 DATA is a file that `cifar_semisupervised.py write` made, a folder or zip file with index.csv, or a named set.
-Searches are judged by the nearest neighbours of validation samples; encoders by a linear classifier on the training
+Searches are judged by the nearest neighbours of validation samples, or as `--task` says; encoders by a linear classifier on the training
 samples' features, on test samples, which nothing else reads. Both are runs of augtree: what was stopped goes on.
 """
 

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 import augtree as at
 from augtree.cli import app, options
 from augtree.cli.progress import Progress
-from augtree.cli.search import named, new_folder, scorer_of
+from augtree.cli.search import named, new_folder, scorer_of, space_of
 from augtree.errors import AugtreeError
 from augtree.runs.store import Run
 from augtree.tasks.evaluation import PROTOCOLS
@@ -249,14 +250,26 @@ def test_a_protocol_s_name_is_a_contrastive_task_with_its_settings():
     asked = {
         "task_kind": "graphcl",
         "steps": 3,
-        "judge": "contrastive",
+        "judge": "ridge",
         "compile_model": False,
         "deterministic": False,
     }
     found = options.task(**options.task_options(**asked))
-    assert found == PROTOCOLS["graphcl"].task(steps=3, judge="contrastive")
+    assert found == PROTOCOLS["graphcl"].task(steps=3, judge="ridge")
     assert (found.lr, found.views, found.schedule) == (0.01, "one", "constant")
     with pytest.raises(AugtreeError, match="--ratio must be left out for --task contrastive, got 7"):
         options.task(**options.task_options(task_kind="graphcl", ratio=7))
     with pytest.raises(AugtreeError, match="--task must be one of classification, .*, graphcl, tree-paper"):
         options.task(**options.task_options(task_kind="linear"))
+
+
+def test_spaces_by_name_are_as_they_are_for_the_data():
+    pictures, graphs = (SimpleNamespace(domain=domain, fill=7) for domain in ("image", "graph"))
+    assert space_of("images", pictures) == at.spaces.images(fill=7)
+    assert space_of("images+composites", pictures) == at.spaces.images(composites=True, fill=7)
+    assert space_of("auto", pictures) == at.spaces.images(composites=True, fill=7)
+    assert space_of("simclr", pictures) == at.spaces.simclr()
+    assert space_of("simclr+composites", pictures) == at.spaces.simclr(composites=True, fill=7)
+    assert space_of("graphs", graphs) == at.spaces.graphs()
+    assert space_of("graphs+composites", graphs) == at.spaces.graphs(composites=True)
+    assert space_of("auto", graphs) == at.spaces.graphs(composites=True)
