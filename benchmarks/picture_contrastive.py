@@ -8,8 +8,9 @@
     python benchmarks/picture_contrastive.py table runs/contrastive
 
 DATA is a file that `cifar_semisupervised.py write` made, a folder or zip file with index.csv, or a named set.
-Searches are judged by the nearest neighbours of validation samples, or as `--task` says; encoders by a linear classifier on the training
-samples' features, on test samples, which nothing else reads. Both are runs of augtree: what was stopped goes on.
+Searches are judged by the nearest neighbours of validation samples, or as `--task` says; encoders by a linear
+classifier on the training samples' features, on test samples, which nothing else reads. Both are runs of augtree:
+what was stopped goes on.
 """
 
 from __future__ import annotations
