@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 import augtree as at
@@ -264,7 +266,10 @@ def test_a_protocol_s_name_is_a_contrastive_task_with_its_settings():
 
 
 def test_spaces_by_name_are_as_they_are_for_the_data():
-    pictures, graphs = (SimpleNamespace(domain=domain, fill=7) for domain in ("image", "graph"))
+    pictures = SimpleNamespace(domain="image", fill=7)
+    graphs, bare = (
+        SimpleNamespace(domain="graph", samples=[Data(x=x, num_nodes=2)]) for x in (torch.ones(2, 1), None)
+    )
     assert space_of("images", pictures) == at.spaces.images(fill=7)
     assert space_of("images+composites", pictures) == at.spaces.images(composites=True, fill=7)
     assert space_of("auto", pictures) == at.spaces.images(composites=True, fill=7)
@@ -273,3 +278,5 @@ def test_spaces_by_name_are_as_they_are_for_the_data():
     assert space_of("graphs", graphs) == at.spaces.graphs()
     assert space_of("graphs+composites", graphs) == at.spaces.graphs(composites=True)
     assert space_of("auto", graphs) == at.spaces.graphs(composites=True)
+    assert {*space_of("graphs", graphs).names} - {*space_of("auto", bare).names} == {"MaskNodes"}
+    assert len(space_of("auto", bare)) == 21

@@ -26,7 +26,7 @@ from augtree.search.scorers.base import Score, mean, se
 from augtree.tasks import TASKS, Classification, Task
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import Trainer, seed_of
-from augtree.transforms import Space, Transform, spaces
+from augtree.transforms import MaskNodes, Space, Transform, spaces
 from augtree.transforms.base import Policy
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
@@ -334,9 +334,14 @@ def task_again(spec: dict[str, Any], reader: Reader) -> Task:
 
 
 def default_space(data: Dataset) -> Space:
-    """For pictures the sixteen operations, for graphs GraphCL's four, and the free policies."""
-    images = data.domain == "image"
-    return spaces.images(composites=True, fill=data.fill) if images else spaces.graphs(composites=True)
+    """For pictures the sixteen operations, for graphs GraphCL's four, and the free policies.
+
+    Where no graph has node features, there is nothing to mask.
+    """
+    if data.domain == "image":
+        return spaces.images(composites=True, fill=data.fill)
+    featured = any(getattr(graph, "x", None) is not None for graph in data.samples)
+    return Space([c for c in spaces.graphs(composites=True) if featured or not isinstance(c, MaskNodes)])
 
 
 def scorer_options(scorer: str | ScorerOptions) -> ScorerOptions:
