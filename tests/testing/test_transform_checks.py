@@ -21,6 +21,7 @@ from augtree.transforms import (
     Chain,
     Flip,
     GaussianBlur,
+    GraphCL,
     Invert,
     Normalize,
     ResizedCrop,
@@ -50,7 +51,7 @@ def molecule(nodes=18, seed=0):
 
 def built(kind):
     """An instance with arguments that are not all defaults."""
-    if issubclass(kind, images.Operation | GraphTransform):
+    if issubclass(kind, images.Operation | GraphTransform | GraphCL):
         return kind(0.4)
     special = {"Chain": Chain([Flip(), (GaussianBlur(), 0.5)]), "ResizedCrop": ResizedCrop(size=20)}
     special["Normalize"] = Normalize((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
