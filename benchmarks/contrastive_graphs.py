@@ -234,7 +234,7 @@ def judge(options: argparse.Namespace) -> None:
             continue
         data = known.setdefault(about["set"], at.data.load(about["set"], options.root))
         protocol, labels, x = PROTOCOLS[about["protocol"]], data.labels.numpy(), held["features"].astype(np.float64)
-        rows, row = [], about["row"].split("@")[0]
+        rows, row = [], row_of(about)
         for fold, (train, test) in folds_for(path, protocol, data, about):
             one = judge_fold(protocol, (x[train], labels[train]), (x[test], labels[test]), options.workers)
             rows.append({"row": row, "seed": about["seed"], "fold": fold, "accuracy": one.accuracy, "c": one.c})
@@ -283,7 +283,7 @@ def gathered(places: list[Path]) -> dict[str, Any]:
         part = parts.setdefault((one["set"], one["protocol"], judge, len(one["seen"])), empty())
         part["rows"] += one["rows"]
         part["policies"] |= {one["row"]: one["policy"]} if one["policy"] else {}
-        part["trained_on"] = one["machine"]
+        part["trained_on"].setdefault(row_of(one), set()).add(one["machine"]["gpu"] or one["machine"]["cpu"])
     about = [dict(zip(("set", "protocol", "judge", "seen"), key, strict=True)) for key in parts]
     out = []
     for key, part in zip(about, parts.values(), strict=True):
@@ -291,8 +291,14 @@ def gathered(places: list[Path]) -> dict[str, Any]:
         if str(key["judge"]).endswith("halves"):
             for row, means in in_halves(part["rows"]).items():
                 rows[row] = {"mean": None, **rows.get(row, {}), "halves": means}
-        out.append({**key, **part, "rows": rows})
+        trained_on = {row: sorted(machines) for row, machines in part["trained_on"].items()}
+        out.append({**key, **part, "trained_on": trained_on, "rows": rows})
     return {"machine": machine(1), "evaluations": out}
+
+
+def row_of(about: dict[str, Any]) -> str:
+    """The row that features belong to, whichever half their policy was searched with."""
+    return str(about["row"]).split("@")[0]
 
 
 def complete(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -311,7 +317,7 @@ def in_halves(rows: list[dict[str, Any]]) -> dict[str, list[float | None]]:
 
 
 def empty() -> dict[str, Any]:
-    return {"rows": [], "policies": {}, "trained_on": None}
+    return {"rows": [], "policies": {}, "trained_on": {}}
 
 
 def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,59 +21,71 @@ AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
-class Ridge:
-    """Fitted to some features."""
+class Sight:
+    """Features as a regression sees them: scaled, and with a kernel as numbers whose products are the kernel."""
 
     mean: Tensor
     scale: Tensor
     """What features are divided by; with a kernel it is the same for all."""
-    landmarks: Tensor | None
-    spread: Tensor | None
-    """From the similarities to the landmarks to numbers whose products are the kernel."""
+    landmarks: Tensor | None = None
+    spread: Tensor | None = None
+    """From the similarities to the landmarks to those numbers."""
+
+    @staticmethod
+    def linear(features: Tensor) -> Sight:
+        """Each feature with deviation 1."""
+        scale = features.std(0, correction=0)
+        return Sight(features.mean(0), torch.where(scale > 0, scale, 1.0))
+
+    @staticmethod
+    def rbf(features: Tensor) -> Sight:
+        """With the kernel of an RBF SVM and scikit-learn's gamma="scale"."""
+        whole = features.var(correction=0) * features.shape[1]
+        mean, scale = features.mean(0), (whole if float(whole) > 0 else torch.ones_like(whole)).sqrt()
+        places = torch.linspace(0, len(features) - 1, min(LANDMARKS, len(features)), device=features.device)
+        landmarks = (features[places.round().long()] - mean) / scale
+        values, vectors = torch.linalg.eigh(rbf(landmarks, landmarks))
+        spread = vectors * torch.where(values > TINY, values.clamp(min=TINY).rsqrt(), 0.0)
+        return Sight(mean, scale, landmarks, spread)
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Some features."""
+        ready = (features.double() - self.mean) / self.scale
+        if self.landmarks is None or self.spread is None:
+            return ready
+        return torch.cat([rbf(part, self.landmarks) @ self.spread for part in ready.split(AT_ONCE)])
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Fitted to some features. As scikit-learn's RidgeCV, but where the features are."""
+
+    sight: Sight
     middle: Tensor
-    """The mean of what the regression sees."""
+    """The mean of what it sees."""
     weights: Tensor
     offset: Tensor
 
     @staticmethod
     def fitted(features: Tensor, targets: Tensor, kernel: bool) -> Ridge:
-        """To targets [samples, columns]; with `kernel`, that of an RBF SVM with scikit-learn's gamma."""
+        """To targets [samples, columns]."""
         features, targets = features.double(), targets.double()
-        mean, offset = features.mean(0), targets.mean(0)
-        landmarks = spread = None
-        if kernel:
-            whole = features.var(correction=0) * features.shape[1]  # scikit-learn's gamma="scale"
-            scale = (whole if float(whole) > 0 else torch.ones_like(whole)).sqrt()
-            places = torch.linspace(0, len(features) - 1, min(LANDMARKS, len(features)), device=features.device)
-            landmarks = (features[places.round().long()] - mean) / scale
-            values, vectors = torch.linalg.eigh(rbf(landmarks, landmarks))
-            spread = vectors * torch.where(values > TINY, values.clamp(min=TINY).rsqrt(), 0.0)
-        else:
-            scale = features.std(0, correction=0)
-            scale = torch.where(scale > 0, scale, 1.0)
-        nothing = offset.new_zeros(())
-        seen = Ridge(mean, scale, landmarks, spread, nothing, nothing, nothing).seen(features)
+        sight = (Sight.rbf if kernel else Sight.linear)(features)
+        seen, offset = sight(features), targets.mean(0)
         middle = seen.mean(0)
-        seen = seen - middle
+        seen, targets = seen - middle, targets - offset
         values, vectors = torch.linalg.eigh(seen.T @ seen)
         turned, values = seen @ vectors, values.clamp(min=0)
-        found = turned.T @ (targets - offset)
+        found = turned.T @ targets
         unit = float(values.mean()) or 1.0
-        tried = [alone(turned, values, found, targets - offset, unit * penalty) for penalty in PENALTIES]
+        tried = [alone(turned, values, found, targets, unit * penalty) for penalty in PENALTIES]
         best = min(range(len(tried)), key=lambda i: float(tried[i].square().mean()))
         weights = vectors @ (found / (values + unit * PENALTIES[best])[:, None])
-        return Ridge(mean, scale, landmarks, spread, middle, weights, offset)
-
-    def seen(self, features: Tensor) -> Tensor:
-        """Features as the regression sees them."""
-        ready = (features.double() - self.mean) / self.scale
-        if self.landmarks is None or self.spread is None:
-            return ready - self.middle
-        return torch.cat([rbf(part, self.landmarks) @ self.spread for part in ready.split(AT_ONCE)]) - self.middle
+        return Ridge(sight, middle, weights, offset)
 
     def __call__(self, features: Tensor) -> Tensor:
         """What it says of some samples, a column for each target."""
-        return self.offset + self.seen(features) @ self.weights
+        return self.offset + (self.sight(features) - self.middle) @ self.weights
 
 
 def alone(turned: Tensor, values: Tensor, found: Tensor, targets: Tensor, penalty: float) -> Tensor:
