@@ -45,9 +45,11 @@ from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError
 from augtree.search import Anneal, Density
 from augtree.tasks import Contrastive
+from augtree.tasks.base import PRECISIONS
 from augtree.tasks.contrastive import JUDGES, LABEL_FREE
 from augtree.tasks.evaluation import FOLDS, PROTOCOLS, Protocol, folds_of, judge_fold
 from augtree.tasks.named import find_for
+from augtree.transforms import Identity
 from augtree.transforms.base import Policy
 from measure import machine, table, write
 
@@ -92,7 +94,9 @@ def folds_in_halves(data: Dataset, seed: int) -> Iterator[tuple[int, NDArray[np.
 
 def task_of(options: argparse.Namespace, protocol: str | None = None, **more: Any) -> Contrastive:
     given = {"epochs": options.epochs} if options.epochs else {}
-    return PROTOCOLS[protocol or options.protocol].task(device=options.device, **given, **more)
+    return PROTOCOLS[protocol or options.protocol].task(
+        device=options.device, precision=options.precision, **given, **more
+    )
 
 
 def scorer_of(options: argparse.Namespace) -> Any:
@@ -138,6 +142,17 @@ def learned(
     return {"tree": tree, "forest": at.Weighted(forest)}
 
 
+def kept(options: argparse.Namespace, name: str, half: int | None) -> dict[str, Policy | at.Weighted]:
+    """What `--policies` holds of a set and a half; nothing where it is not all there."""
+    found: dict[str, Policy | at.Weighted] = {}
+    for row in ("tree", "forest") if options.policies else ():
+        path = options.policies / f"{name}-{row}{'' if half is None else f'@{half}'}.json"
+        if row in options.rows and path.is_file():
+            policy = at.load(path)
+            found[row] = at.Weighted(policy) if isinstance(policy, at.Forest) else policy
+    return found if {*found} == {"tree", "forest"} & {*options.rows} else {}
+
+
 def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> dict[str, Any]:
     """What encoders are trained with, by row."""
     policies: dict[str, Any] = {row: row for row in options.rows if row in ("graphcl", "none")}
@@ -146,7 +161,7 @@ def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> di
     if {"tree", "forest"} & {*options.rows}:
         for half in options.halves or [None]:
             own = searched if half is None else with_half(searched, half)
-            found = learned(options, name, own, half)
+            found = kept(options, name, half) or learned(options, name, own, half)
             named = ("+" if options.composites else "") + ("" if half is None else f"@{half}")
             policies |= {f"{row}{named}": found[row] for row in options.rows if row in found}
     return policies
@@ -194,6 +209,7 @@ def features(options: argparse.Namespace) -> None:
         if options.search_only:
             continue
         trainer = task_of(options, samples="all").prepare(data)
+        same = {row: next(one for one in ways if alike(ways[one]) == alike(way)) for row, way in ways.items()}
         for seed, (row, way) in product(options.each, ways.items()):
             part = f"{name}-{options.protocol}-{options.judge}{'-halves' if options.halves else ''}"
             path = options.out / f"features-{part}" / f"{row}.{seed}.npz"
@@ -202,17 +218,25 @@ def features(options: argparse.Namespace) -> None:
                 check_same(path, told)
                 continue
             began = time.perf_counter()
-            state = trainer.fresh(seed) if way is None else fitted(trainer, way, seed, "train")[0]
-            found = trainer.features(state, np.arange(len(data))).float().cpu().numpy()
-            took = round(time.perf_counter() - began, 2)
-            about = {"set": name, "protocol": options.protocol, "row": row, "seed": seed, "seconds": took}
-            about |= {
-                "policy": told,
-                "seen": list(map(int, seen_of(options, searched))),
-            }
+            known = path.with_name(f"{same[row]}.{seed}.npz")
+            if known.exists():  # the same policy, and so the same encoder, under another name
+                found, about = np.load(known)["features"], json.loads(str(np.load(known)["about"]))
+            else:
+                state = trainer.fresh(seed) if way is None else fitted(trainer, way, seed, "train")[0]
+                found = trainer.features(state, np.arange(len(data))).float().cpu().numpy()
+                about = {"set": name, "protocol": options.protocol, "seed": seed, "machine": machine(1)}
+                about |= {"precision": options.precision, "seconds": round(time.perf_counter() - began, 2)}
+            about |= {"row": row, "policy": told, "seen": list(map(int, seen_of(options, searched)))}
             path.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(path, features=found, about=json.dumps({**about, "machine": machine(1)}))
-            print(name, row, seed, took, "s", flush=True)
+            np.savez_compressed(path, features=found, about=json.dumps(about))
+            print(name, row, seed, about["seconds"], "s", flush=True)
+
+
+def alike(way: Any) -> Any:
+    """What a training depends on: not the weights that a forest had, which are learned anew."""
+    if isinstance(way, at.Weighted):
+        return {group: str(tree) for group, (tree, _) in way.forest.groups.items()}
+    return None if way is None else str(at.Tree()) if isinstance(way, Identity) else str(way)
 
 
 def check_same(path: Path, policy: str) -> None:
@@ -373,7 +397,9 @@ def arguments() -> argparse.Namespace:
         one.add_argument("--scorer", choices=("anneal", "density"), default="anneal")
         one.add_argument("--options", default="{}", help="of the scorer, as JSON")
         one.add_argument("--budget", help="of each search")
+        one.add_argument("--policies", type=Path, help="a folder of learned policies, instead of searches")
         one.add_argument("--device", default="auto")
+        one.add_argument("--precision", choices=PRECISIONS, default="auto")
         one.add_argument("--workers", type=int, default=1, help="classifiers at once")
         one.add_argument("--searchers", type=int, default=1, help="searches of groups at once")
         one.add_argument("--suffix", default="", help="of the evaluation's folder, for further rows")

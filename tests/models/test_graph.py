@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from augtree.models.graph import degrees, one_hot, pool
+from augtree.models.sums import Sums
 
 
 def test_degrees_count_the_edges_that_come_in():
@@ -19,4 +20,5 @@ def test_the_last_column_is_for_all_that_are_higher():
     [("sum", [[0.0], [-8.0], [0.0]]), ("mean", [[0.0], [-4.0], [0.0]]), ("max", [[0.0], [-3.0], [0.0]])],
 )
 def test_a_graph_without_nodes_is_zero(how, expected):
-    assert pool(torch.tensor([[-3.0], [-5.0]]), torch.tensor([1, 1]), 3, how).tolist() == expected
+    members = Sums.over_members(torch.tensor([1, 1]), 3)
+    assert pool(torch.tensor([[-3.0], [-5.0]]), members, how).tolist() == expected

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from augtree.models.base import Inputs, Model
 from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
+from augtree.models.sums import Sums
 
 HIGHEST_DEGREE = 64
 
@@ -23,9 +24,9 @@ class Layer(nn.Module):
         self.linear1, self.bn1 = nn.Linear(inside, hidden), nn.BatchNorm1d(hidden)
         self.linear2, self.bn2 = nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden)
 
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
-        """The nodes' next features; an edge goes from edges[0] to edges[1]."""
-        x = x.index_add(0, edges[1], x[edges[0]])
+    def forward(self, x: Tensor, neighbours: Sums) -> Tensor:
+        """The nodes' next features."""
+        x = x + neighbours(x)
         x = F.relu(self.bn1(self.linear1(x)))
         return F.relu(self.bn2(self.linear2(x)))
 
@@ -46,11 +47,13 @@ class Gin(Model):
 
     def features(self, batch: Any) -> Tensor:
         """The pooled nodes of each layer, side by side."""
-        graph, graphs = membership(batch)
-        x, pooled = self.node_features(batch, len(graph)), []
+        members = membership(batch)
+        nodes, _ = members.sizes
+        neighbours = Sums.over_neighbours(batch.edge_index, nodes)
+        x, pooled = self.node_features(batch, nodes), []
         for layer in self.layers:
-            x = layer(x, batch.edge_index)
-            pooled.append(pool(x, graph, graphs, self.pooling))
+            x = layer(x, neighbours)
+            pooled.append(pool(x, members, self.pooling))
         return torch.cat(pooled, dim=1)
 
     def node_features(self, batch: Any, nodes: int) -> Tensor:

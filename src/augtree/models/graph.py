@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, one_of, whole_number
+from augtree.models.sums import Sums
 
 POOLINGS = ("sum", "mean", "max")
 
@@ -19,11 +20,11 @@ def check_form(layers: int, hidden: int, pooling: str) -> None:
     one_of("pooling", pooling, POOLINGS)
 
 
-def membership(batch: Any) -> tuple[Tensor, int]:
-    """The graph of each node, and how many graphs there are; a Data is a batch of one."""
+def membership(batch: Any) -> Sums:
+    """Sums over the nodes of each graph; a Data is a batch of one."""
     if batch.batch is None:
-        return batch.edge_index.new_zeros(batch.num_nodes), 1
-    return batch.batch, batch.num_graphs
+        return Sums.over_members(batch.edge_index.new_zeros(batch.num_nodes), 1)
+    return Sums.over_members(batch.batch, batch.num_graphs)
 
 
 def given_features(batch: Any, channels: int, model: str) -> Tensor:
@@ -45,12 +46,13 @@ def one_hot(counts: Tensor, highest: int) -> Tensor:
     return counts.clamp(max=highest)[:, None] == torch.arange(highest + 1, device=counts.device)
 
 
-def pool(x: Tensor, graph: Tensor, graphs: int, how: str) -> Tensor:
+def pool(x: Tensor, members: Sums, how: str) -> Tensor:
     """The sum, mean or maximum over the nodes of each graph; 0 where a graph has none."""
-    zeros = x.new_zeros(graphs, x.shape[1])
+    graph, graphs = members.targets, members.sizes[1]
     if how == "max":
+        zeros = x.new_zeros(graphs, x.shape[1])
         return zeros.scatter_reduce(0, graph[:, None].expand_as(x), x, "amax", include_self=False)
-    total = zeros.index_add(0, graph, x)
+    total = members(x)
     if how == "sum":
         return total
     count = x.new_zeros(graphs).index_add(0, graph, torch.ones_like(x[:, 0]))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from augtree.models.base import Inputs, Model
 from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
+from augtree.models.sums import Sums
 
 HIGHEST_DEGREE = 100
 
@@ -21,9 +22,9 @@ class Layer(nn.Module):
         super().__init__()
         self.bn, self.linear = nn.BatchNorm1d(hidden), nn.Linear(hidden, hidden)
 
-    def forward(self, x: Tensor, edges: Tensor, root: Tensor) -> Tensor:
+    def forward(self, x: Tensor, neighbours: Sums, root: Tensor) -> Tensor:
         """The nodes' next features."""
-        return x + F.relu(self.linear(convolved(self.bn(x), edges, root)))
+        return x + F.relu(self.linear(convolved(self.bn(x), neighbours, root)))
 
 
 class ResGcn(Model):
@@ -44,14 +45,15 @@ class ResGcn(Model):
 
     def features(self, batch: Any) -> Tensor:
         """The pooled nodes of the last layer."""
-        graph, graphs = membership(batch)
-        degree = degrees(batch.edge_index, len(graph))
+        members = membership(batch)
+        nodes, _ = members.sizes
+        degree, neighbours = degrees(batch.edge_index, nodes), Sums.over_neighbours(batch.edge_index, nodes)
         x = F.relu(self.linear(self.bn(self.node_features(batch, degree))))
         x = x.to(self.fc.weight.dtype)  # the layers add up in full precision where each of them has half
         root = (degree + 1).to(x.dtype).rsqrt()[:, None]
         for layer in self.layers:
-            x = layer(x, batch.edge_index, root)
-        return pool(x, graph, graphs, self.pooling)
+            x = layer(x, neighbours, root)
+        return pool(x, members, self.pooling)
 
     def node_features(self, batch: Any, degree: Tensor) -> Tensor:
         """The given ones, the degree, and the degree one-hot."""
@@ -61,10 +63,10 @@ class ResGcn(Model):
         return torch.cat([part.to(self.fc.weight.dtype) for part in known], dim=1)
 
 
-def convolved(x: Tensor, edges: Tensor, root: Tensor) -> Tensor:
+def convolved(x: Tensor, neighbours: Sums, root: Tensor) -> Tensor:
     """D^-1/2 (A + I) D^-1/2 x, where root [nodes, 1] is the diagonal of D^-1/2, and D counts the node itself.
 
-    An edge goes from edges[0] to edges[1], and counts as often as it is there.
+    An edge counts as often as it is there.
     """
     x = x * root
-    return x.index_add(0, edges[1], x[edges[0]]) * root
+    return (x + neighbours(x)) * root

@@ -22,6 +22,7 @@ from augtree.transforms.base import Policy
 
 DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}
 """Learning rate and weight decay of each optimizer."""
+PRECISIONS = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Task:
     compile: bool = False
     deterministic: bool = False
     """On a GPU: only operations that give the same bits every time. The CPU's always do."""
+    precision: str = "auto"
+    """bfloat16: convolutions and products of matrices in half precision, as "auto" has it on a GPU; else float32."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the model, such as weights="file.safetensors"."""
 
@@ -70,6 +73,7 @@ class Task:
         whole_number("batch_size", self.batch_size, 1, 10**6)
         one_of("optimizer", self.optimizer, DEFAULTS)
         one_of("metric", self.metric, METRICS)
+        one_of("precision", self.precision, PRECISIONS)
         if self.lr is not None:
             number("lr", self.lr, 0, 1e3, open_low=True)
         if self.weight_decay is not None:

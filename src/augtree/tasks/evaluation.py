@@ -31,7 +31,17 @@ FOLDS = 10
 MOST_ITERATIONS = 1000
 MOST_AT_ONCE = 10_000
 """Samples whose distances, each to each, are kept in memory: 0.8 GB."""
-OPEN = ("samples", "metric", "device", "compile", "deterministic", "judge", "neighbours", "vote_temperature")
+OPEN = (
+    "samples",
+    "metric",
+    "device",
+    "compile",
+    "deterministic",
+    "precision",
+    "judge",
+    "neighbours",
+    "vote_temperature",
+)
 """Of a task, what no protocol is about: machines, how a search judges, and what the folds say already."""
 
 

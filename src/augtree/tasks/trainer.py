@@ -472,7 +472,8 @@ class Trainer:
 
     def precision(self) -> Any:
         """In which models are run."""
-        return torch.autocast("cuda", torch.bfloat16) if self.device.type == "cuda" else nullcontext()
+        half = self.device.type == "cuda" if self.task.precision == "auto" else self.task.precision == "bfloat16"
+        return torch.autocast(self.device.type, torch.bfloat16) if half else nullcontext()
 
 
 @contextmanager
