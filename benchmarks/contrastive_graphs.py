@@ -16,8 +16,10 @@ search has seen the label that it is judged by. `--search-only` and `--halves 0`
 
 Trees and forests come from one search of a forest, whose tree for all groups is the row "tree". Without the row
 "forest", the tree is searched alone; with `--composites` GraphCL's four are a candidate, and the row is "tree+";
-`--searched graphcl` takes what was found by that protocol. Searches and evaluations are runs of augtree: what was
-stopped goes on, and nothing is done twice. `table` writes benchmarks/results/contrastive_graphs.json.
+`--searched graphcl` takes what was found by that protocol, and `--policies FOLDER` what lies in its files, such as
+benchmarks/results/contrastive_graphs_policies. Searches and evaluations are runs of augtree: what was
+stopped goes on, and nothing is done twice. `table` writes benchmarks/results/contrastive_graphs.json; with that file
+beside the folders (`table runs/graphs benchmarks/results/contrastive_graphs.json`) its other rows stay.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -54,7 +57,10 @@ from augtree.transforms.base import Policy
 from measure import machine, table, write
 
 ROWS = ("graphcl", "none", "random-trees", "tree", "forest")
+RANDOM_ROWS = ("one random tree", "random trees")
 GROUPS = "size-degree:2x2"
+KEY, PARTS = ("set", "protocol", "judge", "seen"), ("rows", "policies", "trained_on")
+"""What tells evaluations apart, and what they hold by row."""
 
 
 def read(options: argparse.Namespace, name: str) -> tuple[Dataset, Dataset]:
@@ -248,7 +254,7 @@ def check_same(path: Path, policy: str) -> None:
 
 def judge(options: argparse.Namespace) -> None:
     """The classifiers for features that are there, each outcome beside them."""
-    known: dict[str, Dataset] = {}
+    known = cache(lambda name: at.data.load(name, options.root))
     for path in sorted(place for folder in options.places for place in folder.glob("features-*/*.npz")):
         if path.with_suffix(".json").exists():
             continue
@@ -256,7 +262,7 @@ def judge(options: argparse.Namespace) -> None:
         about = json.loads(str(held["about"]))
         if options.sets and about["set"] not in options.sets:
             continue
-        data = known.setdefault(about["set"], at.data.load(about["set"], options.root))
+        data = known(about["set"])
         protocol, labels, x = PROTOCOLS[about["protocol"]], data.labels.numpy(), held["features"].astype(np.float64)
         rows, row = [], row_of(about)
         for fold, (train, test) in folds_for(path, protocol, data, about):
@@ -278,16 +284,18 @@ def folds_for(path: Path, protocol: Protocol, data: Dataset, about: dict[str, An
 
 
 def tables(places: list[Path]) -> None:
-    """All evaluations of some folders, or of the file that was made of them."""
-    from_runs = places[0].is_dir()
-    content = gathered(places) if from_runs else json.loads(places[0].read_text())
+    """All evaluations of some folders, of a file that was made of such, or of both."""
+    folders, files = [place for place in places if place.is_dir()], [place for place in places if place.is_file()]
+    content = gathered(folders) if folders else json.loads(files.pop().read_text())
+    for file in files:
+        content["evaluations"] = merged(content["evaluations"], json.loads(file.read_text())["evaluations"])
     for protocol in sorted({found["protocol"] for found in content["evaluations"]}):
         mine = [found for found in content["evaluations"] if found["protocol"] == protocol]
         rows = list(dict.fromkeys(row for found in mine for row in found["rows"]))
         body = [[row, *[percent(found["rows"].get(row)) for found in mine]] for row in rows]
         heads = [f"{found['set']}, {found['judge']}, {found['seen']} labels left out" for found in mine]
         print(f"{protocol}\n{table(['row', *heads], body)}")
-    if from_runs:
+    if folders:
         print(f"written to {write('contrastive_graphs', content)}")
 
 
@@ -307,8 +315,8 @@ def gathered(places: list[Path]) -> dict[str, Any]:
         part = parts.setdefault((one["set"], one["protocol"], judge, len(one["seen"])), empty())
         part["rows"] += one["rows"]
         part["policies"] |= {one["row"]: one["policy"]} if one["policy"] else {}
-        part["trained_on"].setdefault(row_of(one), set()).add(one["machine"]["gpu"] or one["machine"]["cpu"])
-    about = [dict(zip(("set", "protocol", "judge", "seen"), key, strict=True)) for key in parts]
+        part["trained_on"].setdefault(row_of(one), set()).add(told_machine(one))
+    about = [dict(zip(KEY, key, strict=True)) for key in parts]
     out = []
     for key, part in zip(about, parts.values(), strict=True):
         rows = summed(complete(part["rows"]))
@@ -318,6 +326,37 @@ def gathered(places: list[Path]) -> dict[str, Any]:
         trained_on = {row: sorted(machines) for row, machines in part["trained_on"].items()}
         out.append({**key, **part, "trained_on": trained_on, "rows": rows})
     return {"machine": machine(1), "evaluations": out}
+
+
+def merged(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Old evaluations with the rows of new ones; of two rows of the same name, that of more seeds."""
+    out, left = [], {tuple(one[part] for part in KEY): one for one in new}
+    for one in old:
+        found = left.pop(tuple(one[part] for part in KEY), None)
+        if found is None:
+            out.append(one)
+            continue
+        better = {row for row in found["rows"] if seeds_of(found["rows"][row]) >= seeds_of(one["rows"].get(row))}
+        parts = {part: {k: v for k, v in found[part].items() if rows_of(k) & better} for part in PARTS}
+        out.append({**one, **{part: {**(one[part] or {}), **parts[part]} for part in PARTS}})
+    return [*out, *left.values()]
+
+
+def seeds_of(summary: dict[str, Any] | None) -> int:
+    """The seeds with all folds; -1 for no row."""
+    return -1 if summary is None else 0 if summary["mean"] is None else int(summary.get("seeds") or 1)
+
+
+def told_machine(about: dict[str, Any]) -> str:
+    """What encoders were trained on, and how, where that was asked for."""
+    precision = about.get("precision", "auto")
+    return str(about["machine"]["gpu"] or about["machine"]["cpu"]) + ("" if precision == "auto" else f", {precision}")
+
+
+def rows_of(name: str) -> set[str]:
+    """The rows of a table that a policy, or an encoder of such a name, is part of."""
+    name = name.split("@")[0]
+    return {*RANDOM_ROWS} if name.startswith("random tree ") else {name}
 
 
 def row_of(about: dict[str, Any]) -> str:
@@ -353,13 +392,15 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for name, seeds in each.items():
         means = [float(np.mean(folds)) for folds in seeds.values()]
         sd = float(np.std(means, ddof=1)) if len(means) > 1 else None
-        out[name] = {"mean": float(np.mean(means)), "sd": sd, "seeds": len(means)}
+        by_seed = dict(zip(map(str, seeds), means, strict=True))
+        out[name] = {"mean": float(np.mean(means)), "sd": sd, "seeds": len(means), "by_seed": by_seed}
     trees = [out.pop(row) for row in list(out) if row.startswith("random tree ")]
     if len(trees) == 1:
-        out["one random tree"] = trees[0]
+        out[RANDOM_ROWS[0]] = trees[0]
     elif trees:
         means = [tree["mean"] for tree in trees]
-        out["random trees"] = {"mean": float(np.mean(means)), "sd": float(np.std(means, ddof=1)), "each": means}
+        sd, seeds = float(np.std(means, ddof=1)), trees[0]["seeds"]
+        out[RANDOM_ROWS[1]] = {"mean": float(np.mean(means)), "sd": sd, "seeds": seeds, "each": means}
     return out
 
 

@@ -46,6 +46,7 @@ NAMES = r"must be a name, or a function without arguments that makes a new nn\.M
         ("device", torch.device("cpu"), "must be a name: auto, cpu or cuda"),
         ("compile", "no", "must be True or False, got 'no'"),
         ("deterministic", 1, "must be True or False, got 1"),
+        ("precision", "half", "must be one of auto, float32, bfloat16, got 'half'"),
         ("options", ["width"], "must be a mapping"),
     ],
 )

@@ -220,7 +220,12 @@ def test_whatever_changes_the_training_is_a_departure():
     assert paper.departures(paper.task(views="one", preprocess=None)) == ["preprocess=None", "views=one"]
     assert paper.departures(paper.task(options={"hidden": 64})) == ["options={'layers': 3, 'hidden': 64}"]
     free = {"device": "cpu", "deterministic": True, "judge": "contrastive", "neighbours": 3, "metric": "loss"}
-    assert paper.departures(paper.task(**free, samples="all", options={"weights": "a.safetensors"})) == []
+    assert (
+        paper.departures(
+            paper.task(**free, precision="bfloat16", samples="all", options={"weights": "a.safetensors"})
+        )
+        == []
+    )
     assert PROTOCOLS["linear"].departures(paper.task()) == []
 
 

@@ -162,6 +162,38 @@ def test_deterministic_is_harmless_on_the_cpu(ready):
     assert not torch.are_deterministic_algorithms_enabled()
 
 
+class Telling(nn.Linear):
+    """Knows the type of what it gave last."""
+
+    gave = None
+
+    def forward(self, x):
+        out = super().forward(x)
+        Telling.gave = out.dtype
+        return out
+
+
+def telling_net():
+    return nn.Sequential(nn.Flatten(), Telling(192, 2))
+
+
+@pytest.mark.parametrize(
+    ("precision", "dtype"),
+    [("auto", torch.float32), ("float32", torch.float32), ("bfloat16", torch.bfloat16)],
+)
+def test_the_precision_is_that_of_products_alone(precision, dtype):
+    ready = task(model=telling_net, precision=precision).prepare(DATA)
+    state = ready.fit(TREE, 3)
+    assert Telling.gave == dtype
+    assert {tensor.dtype for tensor in state.tensors.values()} == {torch.float32}
+    assert same(state, task(model=telling_net, precision=precision).prepare(DATA).fit(TREE, 3))
+    assert same(state, task(model=telling_net).prepare(DATA).fit(TREE, 3)) == (dtype == torch.float32)
+    Telling.gave = None
+    losses = ready.losses(state, rows(ready))
+    assert Telling.gave == dtype
+    np.testing.assert_allclose(losses, task(model=telling_net).prepare(DATA).losses(state, rows(ready)), atol=0.05)
+
+
 @pytest.mark.parametrize("model", [net, forgetful_net])
 def test_the_users_random_numbers_are_left_alone(model):
     before = torch.get_rng_state()

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import augtree as at
 from augtree import Forest, Tree
 from augtree.tasks.contrastive import nt_xent
-from augtree.transforms import Cutout, Rotate
+from augtree.transforms import Cutout, DropNodes, PermuteEdges, Rotate
 from augtree.weighting import Weighting
 from augtree.weighting.step import Hypergradient
 from tasks.small import blobs
@@ -66,3 +67,24 @@ def test_a_forest_is_fitted_and_measured():
     assert weights[0] == weights[1]
     assert sum(weights[0].values()) == pytest.approx(1)
     assert weights[0]["a"] != 0.5
+
+
+def test_graphs_in_half_precision():
+    """The networks' sums and their derivatives take what the linear layers give."""
+    rng, graphs = np.random.default_rng(0), []
+    for i in range(48):
+        nodes = 6 + i % 4
+        pairs = [(a, b) for a in range(nodes) for b in range(a) if rng.random() < (0.3 if i % 2 else 0.7)]
+        edges = torch.tensor(pairs, dtype=torch.int64).view(-1, 2).T
+        graphs.append(Data(x=torch.ones(nodes, 1), edge_index=torch.cat([edges, edges.flip(0)], 1)))
+    split, groups = ["train"] * 32 + ["val"] * 16, ["a", "a", "b", "b"] * 12
+    data = at.data.from_arrays(graphs, np.arange(48) % 2, split=split, groups=groups)
+    trees = {"a": Tree().with_node(1, DropNodes(0.2), p=0.5), "b": Tree().with_node(1, PermuteEdges(0.2), p=0.5)}
+    for model in ("gin", "resgcn"):
+        asked = at.tasks.Contrastive(
+            model=model, steps=8, batch_size=16, dim=8, device="cpu", precision="bfloat16", optimizer="adamw"
+        )
+        found = at.fit_forest(data, asked, trees, alpha=2, eta=0.5)
+        assert not [note for note in found.notes if "skipped" in note]
+        assert 0 < found.forest.groups["a"].weight < 1
+        assert found.forest.groups["a"].weight != 0.5

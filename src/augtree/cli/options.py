@@ -132,6 +132,9 @@ def task_options(
     threads: Annotated[int, option(TASK, "CPU threads; small models are fastest with one.", min=1)] = 1,
     compile_model: Annotated[bool, option(TASK, "Compile the model (CUDA).", "--compile")] = False,
     deterministic: Annotated[bool, option(TASK, "On CUDA: repeat to the bit. The CPU always does.")] = False,
+    precision: Annotated[
+        str | None, option(TASK, "float32, bfloat16, or auto (default): bfloat16 on CUDA, float32 on the CPU.")
+    ] = None,
 ) -> dict[str, Any]:
     """What is asked of a task: its kind, and those of its arguments that are not left to it.
 
@@ -170,6 +173,7 @@ def task_options(
         "device": device,
         "compile": compile_model or None,
         "deterministic": deterministic or None,
+        "precision": precision,
     }
     out: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     out |= {} if preprocess is None else {"preprocess": preprocessing(preprocess)}

@@ -94,6 +94,9 @@ class Trainer:
         self.device = device_of(task.device)
         if task.deterministic and self.device.type == "cuda":
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is refused
+        if data.domain == "graph" and task.precision == "bfloat16" and self.device.type == "cpu":
+            for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+                os.environ.setdefault(name, "16")  # else kernels for every size of graphs are kept: gigabytes
         self.rows = data.indices("train")
         self.batch_size = min(task.batch_size, len(self.rows))
         self.total_steps = task.total_steps(len(self.rows))
