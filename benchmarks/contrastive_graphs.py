@@ -148,15 +148,13 @@ def learned(
     return {"tree": tree, "forest": at.Weighted(forest)}
 
 
-def kept(options: argparse.Namespace, name: str, half: int | None) -> dict[str, Policy | at.Weighted]:
-    """What `--policies` holds of a set and a half; nothing where it is not all there."""
+def kept(folder: Path, rows: list[str], name: str, half: int) -> dict[str, Policy | at.Weighted]:
+    """The learned policies of a set and a half, from files."""
     found: dict[str, Policy | at.Weighted] = {}
-    for row in ("tree", "forest") if options.policies else ():
-        path = options.policies / f"{name}-{row}{'' if half is None else f'@{half}'}.json"
-        if row in options.rows and path.is_file():
-            policy = at.load(path)
-            found[row] = at.Weighted(policy) if isinstance(policy, at.Forest) else policy
-    return found if {*found} == {"tree", "forest"} & {*options.rows} else {}
+    for row in {"tree", "forest"} & {*rows}:
+        policy = at.load(folder / f"{name}-{row}@{half}.json")
+        found[row] = at.Weighted(policy) if isinstance(policy, at.Forest) else policy
+    return found
 
 
 def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> dict[str, Any]:
@@ -165,9 +163,13 @@ def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> di
     if "random-trees" in options.rows:
         policies |= {f"random tree {i}": random_tree(i, options.depth) for i in range(options.random)}
     if {"tree", "forest"} & {*options.rows}:
+        if options.policies and (options.composites or not options.halves):
+            raise ArgumentError("--policies", "must stand beside --halves, which say whose labels they have seen")
         for half in options.halves or [None]:
-            own = searched if half is None else with_half(searched, half)
-            found = kept(options, name, half) or learned(options, name, own, half)
+            if options.policies:
+                found = kept(options.policies, options.rows, name, half)
+            else:
+                found = learned(options, name, searched if half is None else with_half(searched, half), half)
             named = ("+" if options.composites else "") + ("" if half is None else f"@{half}")
             policies |= {f"{row}{named}": found[row] for row in options.rows if row in found}
     return policies
@@ -220,8 +222,9 @@ def features(options: argparse.Namespace) -> None:
             part = f"{name}-{options.protocol}-{options.judge}{'-halves' if options.halves else ''}"
             path = options.out / f"features-{part}" / f"{row}.{seed}.npz"
             told = "" if way is None else in_words(way)
+            wanted = {"policy": told, "task": task_of(options, samples="all").spec()}
             if path.exists():
-                check_same(path, told)
+                check_same(path, wanted)
                 continue
             began = time.perf_counter()
             known = path.with_name(f"{same[row]}.{seed}.npz")
@@ -231,8 +234,8 @@ def features(options: argparse.Namespace) -> None:
                 state = trainer.fresh(seed) if way is None else fitted(trainer, way, seed, "train")[0]
                 found = trainer.features(state, np.arange(len(data))).float().cpu().numpy()
                 about = {"set": name, "protocol": options.protocol, "seed": seed, "machine": machine(1)}
-                about |= {"precision": options.precision, "seconds": round(time.perf_counter() - began, 2)}
-            about |= {"row": row, "policy": told, "seen": list(map(int, seen_of(options, searched)))}
+                about |= {"device": trainer.device.type, "seconds": round(time.perf_counter() - began, 2)}
+            about |= {"row": row, **wanted, "seen": list(map(int, seen_of(options, searched)))}
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez_compressed(path, features=found, about=json.dumps(about))
             print(name, row, seed, about["seconds"], "s", flush=True)
@@ -245,11 +248,12 @@ def alike(way: Any) -> Any:
     return None if way is None else str(at.Tree()) if isinstance(way, Identity) else str(way)
 
 
-def check_same(path: Path, policy: str) -> None:
-    """Raise where the features are of another policy of the same name."""
-    held = json.loads(str(np.load(path)["about"]))["policy"]
-    if held != policy:
-        raise ArgumentError("--out", f"must be a folder of its own: {path} is of {held}, not of", policy)
+def check_same(path: Path, asked: dict[str, Any]) -> None:
+    """Raise where the features are of another policy or training of the same name."""
+    about = json.loads(str(np.load(path)["about"]))
+    if {part: about[part] for part in asked} != asked:
+        rule = f"must be a folder of its own: {path} is of {about['policy']}, or of another task, not of"
+        raise ArgumentError("--out", rule, asked["policy"])
 
 
 def judge(options: argparse.Namespace) -> None:
@@ -285,6 +289,9 @@ def folds_for(path: Path, protocol: Protocol, data: Dataset, about: dict[str, An
 
 def tables(places: list[Path]) -> None:
     """All evaluations of some folders, of a file that was made of such, or of both."""
+    for place in places:
+        if not place.exists():
+            raise ArgumentError("table", "must be given folders of runs, or a file of results", str(place))
     folders, files = [place for place in places if place.is_dir()], [place for place in places if place.is_file()]
     content = gathered(folders) if folders else json.loads(files.pop().read_text())
     for file in files:
@@ -337,9 +344,18 @@ def merged(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[st
             out.append(one)
             continue
         better = {row for row in found["rows"] if seeds_of(found["rows"][row]) >= seeds_of(one["rows"].get(row))}
+        for row in better & {*one["rows"]}:
+            fill(found["rows"][row], one["rows"][row])
         parts = {part: {k: v for k, v in found[part].items() if rows_of(k) & better} for part in PARTS}
         out.append({**one, **{part: {**(one[part] or {}), **parts[part]} for part in PARTS}})
     return [*out, *left.values()]
+
+
+def fill(summary: dict[str, Any], older: dict[str, Any]) -> None:
+    """Of a row that has no whole seed, the half that is known from before."""
+    if summary["mean"] is None:
+        pairs = zip(summary["halves"], older["halves"], strict=True)
+        summary["halves"] = [before if now is None else now for now, before in pairs]
 
 
 def seeds_of(summary: dict[str, Any] | None) -> int:
@@ -349,8 +365,9 @@ def seeds_of(summary: dict[str, Any] | None) -> int:
 
 def told_machine(about: dict[str, Any]) -> str:
     """What encoders were trained on, and how, where that was asked for."""
-    precision = about.get("precision", "auto")
-    return str(about["machine"]["gpu"] or about["machine"]["cpu"]) + ("" if precision == "auto" else f", {precision}")
+    precision = about["task"].get("precision")
+    where = about["machine"]["gpu" if about["device"] == "cuda" else "cpu"]
+    return f"{where}, {precision}" if precision else str(where)
 
 
 def rows_of(name: str) -> set[str]:
@@ -365,9 +382,10 @@ def row_of(about: dict[str, Any]) -> str:
 
 
 def complete(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the seeds of a row that have not all ten folds."""
-    count = Counter((row["row"], row["seed"]) for row in rows)
-    return [row for row in rows if count[row["row"], row["seed"]] == FOLDS]
+    """Each fold once, and without the seeds of a row that have not all ten folds."""
+    each = {(row["row"], row["seed"], row["fold"]): row for row in reversed(rows)}
+    count = Counter((row["row"], row["seed"]) for row in each.values())
+    return [row for row in reversed(each.values()) if count[row["row"], row["seed"]] == FOLDS]
 
 
 def in_halves(rows: list[dict[str, Any]]) -> dict[str, list[float | None]]:

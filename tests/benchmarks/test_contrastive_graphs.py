@@ -95,3 +95,29 @@ def test_of_two_rows_that_of_more_seeds_stays(graphs):
     assert merged["trained_on"] == {"tree": ["new"], "random tree 0": ["new"]}
     assert graphs.merged([], [old]) == [old]
     assert graphs.merged([new], []) == [new]
+
+
+def test_a_half_that_is_known_from_before_stays(graphs):
+    key = {"set": "A", "protocol": "graphcl", "judge": "ridge", "seen": 0, "policies": {}, "trained_on": {}}
+    old, new = ({**key, "rows": {"tree": {"mean": None, "halves": halves}}} for halves in ([0.5, None], [None, 0.6]))
+    assert graphs.merged([new], [old])[0]["rows"]["tree"]["halves"] == [0.5, 0.6]
+
+
+def test_a_seed_counts_where_it_has_all_folds_and_once(graphs):
+    rows = [{"row": "a", "seed": 0, "fold": fold, "accuracy": 0.5} for fold in range(10)]
+    again = [{**one, "accuracy": 0.6} for one in rows]
+    part = [{**one, "row": "b"} for one in rows[:5]]
+    assert graphs.complete(rows + again + part) == rows
+    assert graphs.complete(part) == []
+
+
+def test_policies_that_are_trained_with_alike(graphs):
+    dropped = at.Tree().with_node(1, at.spaces.graphs()["DropNodes", 0.2], p=0.5)
+    one, other = (
+        at.Forest({"a": (at.Tree(), 0.3), "b": (dropped, 0.7)}),
+        at.Forest({"a": (at.Tree(), 0.5), "b": (dropped, 0.5)}),
+    )
+    third = at.Forest({"a": (dropped, 0.5), "b": (at.Tree(), 0.5)})
+    assert graphs.alike(at.Weighted(one)) == graphs.alike(at.Weighted(other)) != graphs.alike(at.Weighted(third))
+    assert graphs.alike(graphs.Identity()) == graphs.alike(at.Tree()) != graphs.alike(dropped)
+    assert graphs.alike(None) is None

@@ -8,7 +8,7 @@ import pytest
 import augtree as at
 from augtree import Forest, Tree
 from augtree.comparison import evaluation
-from augtree.comparison.evaluation import judged_on_seen, run_of, seen_by_searches, seen_in_run
+from augtree.comparison.evaluation import judged_on_seen, labelled_training, run_of, seen_by_searches, seen_in_run
 from augtree.errors import ArgumentError, DataError, RunError, TaskError
 from augtree.policies.named import find
 from augtree.search import Density
@@ -224,6 +224,23 @@ def test_random_and_pretrained_encoders_are_what_they_are_called(tmp_path, asked
     assert not any("trained with labels" in note for note in evaluated_with(tmp_path / "c").notes)
     (tmp_path / "c" / "training.json").write_text("[]")
     assert not any("trained with labels" in note for note in evaluated_with(tmp_path / "c").notes)
+
+
+def test_weights_from_weights_from_labels(tmp_path):
+    """As long as the chain of contrastive trainings is, and without end where it goes round."""
+    for name, kind, before in [("a", "classification", None), ("b", "contrastive", "a"), ("c", "contrastive", "b")]:
+        (tmp_path / name).mkdir()
+        options = {} if before is None else {"weights": str(tmp_path / before / "model.safetensors")}
+        (tmp_path / name / "training.json").write_text(json.dumps({"task": {"task": kind, "options": options}}))
+
+    def found(name):
+        return labelled_training({"weights": tmp_path / name / "model.safetensors"})
+
+    assert [found(name) for name in "abc"] == ["classification"] * 3
+    options = {"weights": str(tmp_path / "c" / "model.safetensors")}
+    (tmp_path / "b" / "training.json").write_text(json.dumps({"task": {"task": "contrastive", "options": options}}))
+    assert [found(name) for name in "bc"] == [None, None]
+    assert labelled_training({}) is None
 
 
 @pytest.fixture(scope="module")

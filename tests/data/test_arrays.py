@@ -171,3 +171,19 @@ def test_graphs_without_labels():
 def test_name_and_preprocessing_are_kept_and_there_is_no_source():
     data = from_arrays(GREY, Y, name="mine", preprocess=Flip())
     assert (data.name, data.preprocess, data.source) == ("mine", Flip(), None)
+
+
+@pytest.mark.parametrize(
+    ("edges", "words"),
+    [
+        (torch.tensor([[0, 1], [1, 3]]), r"must hold nodes from 0 to 2, got \[0, 3\]"),
+        (torch.tensor([[-1], [0]]), r"must hold nodes from 0 to 2, got \[-1, 0\]"),
+        (torch.tensor([[0, 1, 2]]), r"must be an int64 tensor \[2, edges\], got"),
+        (torch.tensor([[0.0], [1.0]]), r"must be an int64 tensor \[2, edges\], got"),
+        (None, r"must be an int64 tensor \[2, edges\], got None"),
+    ],
+)
+def test_edges_between_nodes_that_are_not_there(edges, words):
+    good = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [2]]))
+    with pytest.raises(ArgumentError, match=f"^x/1/edge_index {words}"):
+        from_arrays([good, Data(x=torch.ones(3, 1), edge_index=edges)], [0, 1])

@@ -31,6 +31,19 @@ def test_a_graph_does_not_see_its_neighbours_in_the_batch(name, pooling, feature
 
 
 @NETWORKS
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_half_precision_within_and_the_sums_whole(name, pooling):
+    """A graph of 3000 nodes, whose sum, and whose number of nodes, bfloat16 could not hold."""
+    model = trained(name, 0, pooling=pooling, hidden=16).float()
+    ring = graph(3000, [(i, (i + 1) % 3000) for i in range(3000)], 0)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model.features(ring)
+    assert found.dtype == torch.float32
+    whole = model.features(ring).detach()
+    torch.testing.assert_close(found, whole, rtol=0.02, atol=0.02 * float(whole.abs().max()))
+
+
+@NETWORKS
 def test_features_of_any_number_type(name):
     model = trained(name, 4)
     whole = Data(x=torch.eye(4, dtype=torch.int64), edge_index=RING.edge_index)

@@ -126,6 +126,7 @@ def again(task, *transforms):
             "resnet18", steps=9, lr=0.2, metric="auroc", preprocess=None, options={"weights": "w.safetensors"}
         ),
         Classification(optimizer="adamw", preprocess=Rotate(0.6), deterministic=True),
+        Classification(precision="bfloat16"),
         Classification(preprocess=Chain([Flip(), (Rotate(0.2), 0.5)])),
         Classification(preprocess=Tree().with_node(1, Invert(1.0), p=0.5)),
     ],
@@ -134,6 +135,12 @@ def test_a_task_comes_back_from_its_specification(task):
     assert task.spec()["task"] == "classification"
     assert again(task) == task
     assert again(task).spec() == task.spec()
+
+
+def test_the_precision_is_in_the_specification_where_it_was_asked_for():
+    """So that a run which was begun before there was a choice is the same as one with none."""
+    assert "precision" not in Classification().spec()
+    assert Classification(precision="float32").spec()["precision"] == "float32"
 
 
 def test_numbers_of_numpy_and_paths_become_plain():

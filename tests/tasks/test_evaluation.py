@@ -74,6 +74,12 @@ def test_without_folds_the_data_s_own_split():
         (graphs(80), np.arange(80), "graphcl", "got 0 in the smallest of 0"),
         (blobs(test=0), NONE, "linear", "needs test samples that were not seen"),
         (blobs(y=np.r_[0, np.ones(79, int)]), NONE, "svm", "each class has at least 2 training samples"),
+        (
+            blobs(y=np.r_[np.ones(48, int), np.arange(32) % 2]),
+            NONE,
+            "linear",
+            "training samples of at least two classes",
+        ),
         (blobs(y=np.eye(2, dtype=np.uint8)[np.arange(80) % 2]), NONE, "linear", "one label a sample"),
     ],
 )

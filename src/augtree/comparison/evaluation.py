@@ -438,16 +438,24 @@ def labelled_weights(task: Contrastive) -> list[str]:
 
 
 def labelled_training(options: Mapping[str, Any]) -> str | None:
-    """The task that a model's weights were trained for, where that took labels, as the file beside them tells."""
-    weights = options.get("weights")
-    beside = None if weights is None else Path(weights).parent / "training.json"
-    if beside is None or not beside.is_file():
-        return None
-    try:
-        kind = str(json.loads(beside.read_bytes())["task"]["task"])
-    except (ValueError, KeyError, TypeError):  # not a file of ours
-        return None
-    return None if kind == Contrastive.kind else kind
+    """The task that a model's weights were trained for, where that took labels, as the file beside them tells.
+
+    A contrastive training may itself have begun with such weights, and so on.
+    """
+    known: set[Path] = set()
+    while (weights := options.get("weights")) is not None:
+        beside = Path(weights).parent / "training.json"
+        if beside in known or not beside.is_file():
+            return None
+        known.add(beside)
+        try:
+            task = json.loads(beside.read_bytes())["task"]
+            kind, options = str(task["task"]), dict(task.get("options", {}))
+        except (ValueError, KeyError, TypeError, AttributeError):  # not a file of ours
+            return None
+        if kind != Contrastive.kind:
+            return kind
+    return None
 
 
 def told(protocol: Protocol, task: Contrastive, data: Dataset, left: int) -> str:

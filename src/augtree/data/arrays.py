@@ -75,7 +75,17 @@ def graphs_from(x: Sequence[Any]) -> tuple[Any, ...]:
         if not is_graph(sample):
             remedy = "must be a PyG Data (pictures: one array for all, np.stack(x))"
             raise ArgumentError(f"x/{i}", remedy, type(sample).__name__)
+        check_edges(sample.edge_index, sample.num_nodes, f"x/{i}/edge_index")
     return tuple(x)
+
+
+def check_edges(edges: Any, nodes: int, place: str) -> None:
+    """Raise where edges are no pairs of a graph's nodes."""
+    if not isinstance(edges, Tensor) or edges.ndim != 2 or len(edges) != 2 or edges.dtype != torch.int64:
+        raise ArgumentError(place, "must be an int64 tensor [2, edges]", getattr(edges, "shape", edges))
+    if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < nodes:
+        got = [int(edges.min()), int(edges.max())]
+        raise ArgumentError(place, f"must hold nodes from 0 to {nodes - 1}", got)
 
 
 def labels_of(graphs: Sequence[Any]) -> NDArray[Any]:

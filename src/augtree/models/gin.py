@@ -52,7 +52,7 @@ class Gin(Model):
         neighbours = Sums.over_neighbours(batch.edge_index, nodes)
         x, pooled = self.node_features(batch, nodes), []
         for layer in self.layers:
-            x = layer(x, neighbours)
+            x = layer(x, neighbours).to(self.fc.weight.dtype)  # sums are whole where layers have half precision
             pooled.append(pool(x, members, self.pooling))
         return torch.cat(pooled, dim=1)
 

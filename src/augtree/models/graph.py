@@ -55,5 +55,5 @@ def pool(x: Tensor, members: Sums, how: str) -> Tensor:
     total = members(x)
     if how == "sum":
         return total
-    count = x.new_zeros(graphs).index_add(0, graph, torch.ones_like(x[:, 0]))
+    count = graph.new_zeros(graphs).index_add(0, graph, torch.ones_like(graph))
     return total / count.clamp(min=1)[:, None]

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from augtree.errors import InputError
+
 
 class Bags(NamedTuple):
     """Which rows are summed: those of sum i stand at rows[starts[i] : starts[i + 1]]."""
@@ -52,6 +54,10 @@ class Sums:
         """The sums of the rows of x [rows, columns]."""
         if x.device.type == "cpu":
             return Summed.apply(x, self, False)  # type: ignore[no-any-return, no-untyped-call]
+        return self.row_by_row(x)
+
+    def row_by_row(self, x: Tensor) -> Tensor:
+        """The same for a GPU, whose threads share the rows among them."""
         return x.new_zeros(self.sizes[1], x.shape[1]).index_add(0, self.targets, x[self.sources])
 
 
@@ -83,6 +89,8 @@ class Summed(torch.autograd.Function):
 def in_bags(rows: Tensor, keys: Tensor, count: int) -> Bags:
     """Rows with the same key, one of 0 ... count - 1, side by side, in the order that they had."""
     starts = torch.cat([keys.new_zeros(1), torch.bincount(keys, minlength=count).cumsum(0)])
+    if len(starts) > count + 1:
+        raise InputError(f"an edge must join nodes from 0 to {count - 1}, got {int(keys.max())}")
     if not bool((keys[1:] >= keys[:-1]).all()):
         rows = rows[torch.argsort(keys, stable=True)]
     return Bags(rows.contiguous(), starts)

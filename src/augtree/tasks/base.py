@@ -146,6 +146,8 @@ class Task:
             out["model"] = {"function": f"{named.__module__}.{named.__qualname__}"}
         if isinstance(self.preprocess, Policy):
             out["preprocess"] = to_json(self.preprocess)
+        if self.precision == "auto":
+            del out["precision"]  # so that runs go on which are older than the option
         return {"task": self.kind, **out}
 
 

@@ -30,7 +30,7 @@ INNER = 5
 FOLDS = 10
 MOST_ITERATIONS = 1000
 MOST_AT_ONCE = 10_000
-"""Samples whose distances, each to each, are kept in memory: 0.8 GB."""
+"""Samples whose distances, each to each, are kept in memory: 0.8 GB, and 2 GB for each classifier at a time."""
 OPEN = (
     "samples",
     "metric",
@@ -178,6 +178,8 @@ def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterat
                 f"{data.name}: the protocol {protocol.name} needs test samples that were not seen, got none"
             )
         train = data.indices("train")
+        if len(np.unique(data.labels.numpy()[train])) < 2:
+            raise DataError(f"{data.name}: a classifier needs training samples of at least two classes")
         if len(protocol.penalties) > 1 and fewest_of(data.labels.numpy()[train]) < 2:
             raise DataError(f"{data.name}: a C can be chosen only where each class has at least 2 training samples")
         yield Fold(train, rows)
