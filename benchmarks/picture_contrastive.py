@@ -55,8 +55,9 @@ def search(options: argparse.Namespace) -> None:
     given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items()}
     for seed in options.seeds:
         found = at.search_tree(
-            data, task_of(options), at.spaces.simclr(), depth=options.depth, scorer=Anneal(**given), seed=seed,
-            out=options.out / f"tree-{seed}", check=0.0, budget=options.budget,
+            data, task_of(options), at.spaces.simclr(composites=options.composites), depth=options.depth,
+            scorer=Anneal(**given), seed=seed, out=options.out / f"tree{'+' if options.composites else ''}-{seed}",
+            check=0.0, budget=options.budget,
         )  # fmt: skip
         print(seed, found.tree, found.cost, flush=True)
 
@@ -66,7 +67,7 @@ def evaluate(options: argparse.Namespace) -> None:
         name: None if name == "none" else name for name in options.policies if name != "trees"
     }
     if "trees" in options.policies:
-        policies |= {path.parent.name: path for path in sorted(options.out.glob("tree-*/tree.json"))}
+        policies |= {path.parent.name: path for path in sorted(options.out.glob("tree*/tree.json"))}
     part = "-".join([*options.policies, *map(str, options.seeds)])
     found = at.evaluate(
         read(options), task_of(options), policies, protocol="linear", seeds=options.seeds, seen=[],
@@ -103,7 +104,7 @@ def tables(options: argparse.Namespace) -> None:
 def found_notes(place: Path) -> list[str]:
     """What the searches had to say, and what they cost."""
     out = []
-    for path in sorted(place.glob("tree-*/result.json")):
+    for path in sorted(place.glob("tree*/result.json")):
         found = json.loads(path.read_text())
         out += [f"{path.parent.name}: {found['cost']['training_equivalents']} training equivalents", *found["notes"]]
     return out
@@ -122,6 +123,7 @@ def main() -> None:
     parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
     parser.add_argument("--depth", type=int, default=3)
     parser.add_argument("--budget", type=float, default=12, help="training equivalents")
+    parser.add_argument("--composites", action="store_true", help="the free policies are candidates too: tree+")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--policies", nargs="+", default=["none", "simclr", "randaugment", "trees"])

@@ -18,6 +18,8 @@ from augtree.cli.progress import Progress
 from augtree.cli.search import named, new_folder, scorer_of, space_of
 from augtree.errors import AugtreeError
 from augtree.runs.store import Run
+from augtree.search.search import default_space
+from augtree.tasks import Classification, Contrastive, SemiSupervised
 from augtree.tasks.evaluation import PROTOCOLS
 
 QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
@@ -267,16 +269,25 @@ def test_a_protocol_s_name_is_a_contrastive_task_with_its_settings():
 
 def test_spaces_by_name_are_as_they_are_for_the_data():
     pictures = SimpleNamespace(domain="image", fill=7)
-    graphs, bare = (
-        SimpleNamespace(domain="graph", samples=[Data(x=x, num_nodes=2)]) for x in (torch.ones(2, 1), None)
-    )
+    graphs = SimpleNamespace(domain="graph")
     assert space_of("images", pictures) == at.spaces.images(fill=7)
     assert space_of("images+composites", pictures) == at.spaces.images(composites=True, fill=7)
-    assert space_of("auto", pictures) == at.spaces.images(composites=True, fill=7)
+    assert space_of("auto", pictures) is None
     assert space_of("simclr", pictures) == at.spaces.simclr()
     assert space_of("simclr+composites", pictures) == at.spaces.simclr(composites=True, fill=7)
     assert space_of("graphs", graphs) == at.spaces.graphs()
     assert space_of("graphs+composites", graphs) == at.spaces.graphs(composites=True)
-    assert space_of("auto", graphs) == at.spaces.graphs(composites=True)
-    assert {*space_of("graphs", graphs).names} - {*space_of("auto", bare).names} == {"MaskNodes"}
-    assert len(space_of("auto", bare)) == 21
+
+
+def test_a_space_that_is_left_to_the_search_has_the_free_policies():
+    pictures = SimpleNamespace(domain="image", fill=7)
+    graphs, bare = (
+        SimpleNamespace(domain="graph", samples=[Data(x=x, num_nodes=2)]) for x in (torch.ones(2, 1), None)
+    )
+    assert default_space(pictures, Classification()) == at.spaces.images(composites=True, fill=7)
+    assert default_space(pictures, SemiSupervised()) == at.spaces.images(composites=True, fill=7)
+    assert default_space(pictures, Contrastive()) == at.spaces.simclr(composites=True, fill=7)
+    for task in (Classification(), Contrastive()):
+        assert default_space(graphs, task) == at.spaces.graphs(composites=True)
+        assert {*default_space(graphs, task).names} - {*default_space(bare, task).names} == {"MaskNodes"}
+        assert len(default_space(bare, task)) == 21

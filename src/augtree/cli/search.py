@@ -352,12 +352,11 @@ def new_folder(what: str) -> Path:
 
 
 def space_of(name: str, data: Any) -> Any:
-    """A space by name, for the data."""
-    from augtree.search.search import default_space
+    """A space by name, for the data; None where it is left to the search."""
     from augtree.transforms import spaces
 
     known: dict[str, Callable[[], Any]] = {
-        "auto": lambda: default_space(data),
+        "auto": lambda: None,
         "images": lambda: spaces.images(fill=data.fill),
         "images+composites": lambda: spaces.images(composites=True, fill=data.fill),
         "simclr": spaces.simclr,

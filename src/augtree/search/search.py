@@ -23,7 +23,7 @@ from augtree.search.result import FreePolicy, TreeResult, cost, history, importa
 from augtree.search.scorers import SCORERS, Bench, ScorerOptions
 from augtree.search.scorers.anneal import Branches
 from augtree.search.scorers.base import Score, mean, se
-from augtree.tasks import TASKS, Classification, Task
+from augtree.tasks import TASKS, Classification, Contrastive, Task
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import Trainer, seed_of
 from augtree.transforms import MaskNodes, Space, Transform, spaces
@@ -62,7 +62,7 @@ def search_tree(
     against the free policies at the end (0: none). `method` "exhaustive" scores all trees of two levels.
     """
     task = task or Classification()
-    space = default_space(data) if space is None else Space(list(space))
+    space = default_space(data, task) if space is None else Space(list(space))
     wanted = checked_options(depth, scorer, probabilities, seed, budget, check, method)
     options, probabilities, depth, check, seed, most_passes, most_seconds = wanted
     check_data(data, space)
@@ -333,13 +333,14 @@ def task_again(spec: dict[str, Any], reader: Reader) -> Task:
     return TASKS[spec["task"]](**arguments)
 
 
-def default_space(data: Dataset) -> Space:
-    """For pictures the sixteen operations, for graphs GraphCL's four, and the free policies.
+def default_space(data: Dataset, task: Task) -> Space:
+    """For pictures the sixteen operations, or the seven of contrastive learning; for graphs GraphCL's four.
 
-    Where no graph has node features, there is nothing to mask.
+    With the free policies, which can thus be found. Where no graph has node features, there is nothing to mask.
     """
     if data.domain == "image":
-        return spaces.images(composites=True, fill=data.fill)
+        named = spaces.simclr if isinstance(task, Contrastive) else spaces.images
+        return named(composites=True, fill=data.fill)
     featured = any(getattr(graph, "x", None) is not None for graph in data.samples)
     return Space([c for c in spaces.graphs(composites=True) if featured or not isinstance(c, MaskNodes)])
 

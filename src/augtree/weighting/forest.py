@@ -83,7 +83,7 @@ def search_forest(
     also trains a plain model on each pair of groups, for the similarity of their features there.
     """
     task, options = task or Classification(), weighting_of(weighting)
-    space = default_space(data) if space is None else Space(list(space))
+    space = default_space(data, task) if space is None else Space(list(space))
     wanted = checked_options(depth, scorer, probabilities, seed, budget, check, "greedy")
     if whole_number("workers", workers, 1, 1024) > 1:
         check_sendable(task, space, workers)
