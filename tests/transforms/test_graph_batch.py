@@ -9,7 +9,7 @@ from torch_geometric.loader import DataLoader
 
 from augtree.errors import InputError, TransformError
 from augtree.transforms import Chain, DropNodes, MaskNodes, PermuteEdges, Subgraph
-from augtree.transforms.graph_batch import Graphs
+from augtree.transforms.graph_batch import Graphs, in_order
 
 
 def ring(count, **fields):
@@ -295,3 +295,10 @@ def test_batches_from_a_loader_can_be_transformed_again_and_again():
 def test_what_cannot_be_taken_apart_is_refused(graphs, message):
     with pytest.raises(InputError, match=message):
         DropNodes(0.5)(graphs)
+
+
+@pytest.mark.parametrize("keys", [[0, 0, 1, 3], [3, 0, 1, 0], [1, 1, 1, 1], []])
+def test_rows_in_the_order_of_their_keys(keys):
+    keys, rows = torch.tensor(keys, dtype=torch.int64), torch.arange(len(keys)) * 10
+    found = in_order(rows, keys)
+    assert found.tolist() == [row for _, row in sorted(zip(keys.tolist(), rows.tolist(), strict=True))]

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from augtree.errors import InputError
+from augtree.transforms.graph_batch import in_order
 
 
 class Bags(NamedTuple):
@@ -91,6 +92,4 @@ def in_bags(rows: Tensor, keys: Tensor, count: int) -> Bags:
     starts = torch.cat([keys.new_zeros(1), torch.bincount(keys, minlength=count).cumsum(0)])
     if len(starts) > count + 1:
         raise InputError(f"an edge must join nodes from 0 to {count - 1}, got {int(keys.max())}")
-    if not bool((keys[1:] >= keys[:-1]).all()):
-        rows = rows[torch.argsort(keys, stable=True)]
-    return Bags(rows.contiguous(), starts)
+    return Bags(in_order(rows, keys).contiguous(), starts)

@@ -19,7 +19,7 @@ from torch import Tensor
 from augtree.errors import whole_number
 from augtree.keys import Key, element_bits, shift
 from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
-from augtree.transforms.graph_batch import Graphs, spread_out, true_at
+from augtree.transforms.graph_batch import Graphs, in_order, spread_out, true_at
 
 ROUND, PICK, NEW, TURN, WALK, CHOICE = range(6)
 """Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks; which of several."""
@@ -143,7 +143,7 @@ def neighbours(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     source, target = edge_index
     ways = torch.bincount(source, minlength=nodes)
     alone = true_at(ways == 0)
-    target = torch.cat([target.index_select(0, torch.argsort(source, stable=True)), alone])
+    target = torch.cat([in_order(target, source), alone])
     first = ways.cumsum(0) - ways
     first[alone] = torch.arange(len(source), len(target), device=source.device)
     return ways.clamp(min=1), first, target
