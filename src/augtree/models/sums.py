@@ -1,6 +1,6 @@
 """Sums of rows that belong together, such as a node's neighbours or a graph's nodes.
 
-On a CPU, adding row after row takes up to a hundred times as long as a pass over rows that are in order already. So
+On a CPU, adding row after row takes far longer than a pass over rows that are in order already. So
 the pairs are put in order once for a batch, and all layers and their gradients run over them in that order.
 """
 
