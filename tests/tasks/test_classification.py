@@ -58,9 +58,9 @@ def test_arguments_are_checked(field, value, words):
 
 def test_the_defaults_of_each_optimizer():
     sgd, adamw = Classification(), Classification(optimizer="adamw")
-    assert (sgd.rate, sgd.decay) == (0.1, 5e-4)
-    assert (adamw.rate, adamw.decay) == (2e-3, 0.05)
-    assert (Classification(lr=0.3, weight_decay=0.0).rate, Classification(weight_decay=0.0).decay) == (0.3, 0)
+    assert (sgd.rate, sgd.decay_of_weights) == (0.1, 5e-4)
+    assert (adamw.rate, adamw.decay_of_weights) == (2e-3, 0.05)
+    assert (Classification(lr=0.3, weight_decay=0.0).rate, Classification(weight_decay=0.0).decay_of_weights) == (0.3, 0)
 
 
 @pytest.mark.parametrize(

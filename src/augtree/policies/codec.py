@@ -17,7 +17,7 @@ from augtree.errors import ArgumentError, PolicyFileError, escaped, nearest, sho
 from augtree.files import write_atomically
 from augtree.policies.forest import Forest
 from augtree.policies.tree import DEEPEST, Tree
-from augtree.transforms import BUILT_IN, Chain, Policy, Transform, Wrapped
+from augtree.transforms import BUILT_IN, Chain, OneOf, Policy, Transform, Wrapped
 
 VERSION = 1
 LARGEST_FILE = 1 << 18
@@ -56,6 +56,9 @@ def encoded(value: Any) -> Any:
         return {"name": "Tree", "nodes": nodes}
     if isinstance(value, Chain):
         return {"name": "Chain", "steps": [{"transform": encoded(step), "p": p} for step, p in value.pairs]}
+    if isinstance(value, OneOf):
+        choices = [{"transform": encoded(choice), "weight": weight} for choice, weight in value.pairs]
+        return {"name": "OneOf", "choices": choices}
     if isinstance(value, Transform):
         return {"name": value.name, **{key: encoded(entry) for key, entry in value.arguments().items()}}
     if isinstance(value, list | tuple):
@@ -250,10 +253,10 @@ class Reader:
             nodes[int(index)] = self.step(node, (*place, index))
         return self.built(Tree, nodes, place[:-1])
 
-    def step(self, found: Any, place: Place) -> tuple[Transform, Any]:
-        """A transform and its p."""
-        given = self.only(found, ("transform", "p"), place)
-        return self.transform(given["transform"], (*place, "transform")), given["p"]
+    def step(self, found: Any, place: Place, beside: str = "p") -> tuple[Transform, Any]:
+        """A transform and the number beside it."""
+        given = self.only(found, ("transform", beside), place)
+        return self.transform(given["transform"], (*place, "transform")), given[beside]
 
     def transform(self, found: Any, place: Place) -> Transform:
         """A transform from its name and arguments."""
@@ -269,7 +272,9 @@ class Reader:
         if known is Tree:
             return self.tree(arguments, place)
         if known is Chain:
-            return self.chain(arguments, place)
+            return self.parts(Chain, "steps", "p", arguments, place)
+        if known is OneOf:
+            return self.parts(OneOf, "choices", "weight", arguments, place)
         if not isinstance(known, type):
             return self.wrapped(known, arguments, place)
         decoded = {key: self.decoded(value, (*place, key)) for key, value in arguments.items()}
@@ -281,13 +286,15 @@ class Reader:
             return [self.decoded(entry, (*place, i)) for i, entry in enumerate(value)]
         return self.transform(value, place) if isinstance(value, dict) else value
 
-    def chain(self, arguments: dict[str, Any], place: Place) -> Chain:
-        """A chain from its steps."""
-        steps = self.only(arguments, ("steps",), place)["steps"]
-        if not isinstance(steps, list):
-            raise self.fail((*place, "steps"), f"steps must be a list, got {shown(steps)}")
-        found = [self.step(step, (*place, "steps", i)) for i, step in enumerate(steps)]
-        return self.built(Chain, found, place)
+    def parts(
+        self, kind: Callable[..., Built], named: str, beside: str, arguments: dict[str, Any], place: Place
+    ) -> Built:
+        """A chain from its steps, a choice from its transforms: each with a number beside it."""
+        parts = self.only(arguments, (named,), place)[named]
+        if not isinstance(parts, list):
+            raise self.fail((*place, named), f"{named} must be a list, got {shown(parts)}")
+        found = [self.step(part, (*place, named, i), beside) for i, part in enumerate(parts)]
+        return self.built(kind, found, place)
 
     def wrapped(self, given: Wrapped, arguments: dict[str, Any], place: Place) -> Wrapped:
         """The user's own function, at the file's magnitude."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -18,6 +17,7 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, number, one_of, whole_number
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import Trainer, device_of
+from augtree.training.schedules import SCHEDULES, rates
 from augtree.transforms.base import Policy
 
 DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}
@@ -52,8 +52,12 @@ class Task:
     lr: float | None = None
     weight_decay: float | None = None
     momentum: float = 0.9
+    schedule: str = "constant-linear"
+    """The learning rate's course: after the warm-up constant, then a line to zero; or cosine, or constant."""
     warmup: float = 0.05
-    """The share of the steps over which the learning rate rises; then it falls as a cosine."""
+    """The share of the steps over which the learning rate rises."""
+    decay: float = 0.3
+    """The share of the steps, at the end, over which constant-linear falls."""
     metric: str = "accuracy"
     preprocess: Policy | str | None = "default"
     device: str = "auto"
@@ -79,7 +83,9 @@ class Task:
         if self.weight_decay is not None:
             number("weight_decay", self.weight_decay, 0, 1e3)
         number("momentum", self.momentum, 0, 0.9999)
+        one_of("schedule", self.schedule, SCHEDULES)
         number("warmup", self.warmup, 0, 1)
+        number("decay", self.decay, 0, 1)
         if not (self.preprocess is None or self.preprocess == "default" or isinstance(self.preprocess, Policy)):
             raise ArgumentError("preprocess", 'must be "default", None or a transform', self.preprocess)
         if not isinstance(self.device, str):
@@ -101,8 +107,8 @@ class Task:
         return DEFAULTS[self.optimizer][0] if self.lr is None else self.lr
 
     @property
-    def decay(self) -> float:
-        """The weight decay."""
+    def decay_of_weights(self) -> float:
+        """The weight decay, the optimizer's usual one where none was given."""
         return DEFAULTS[self.optimizer][1] if self.weight_decay is None else self.weight_decay
 
     def total_steps(self, samples: int) -> int:
@@ -112,11 +118,8 @@ class Task:
         return max(1, round(self.epochs * samples / min(self.batch_size, samples)))
 
     def rates(self, steps: int) -> list[float]:
-        """The learning rate of each step: up in a line, down as a cosine."""
-        rise = round(self.warmup * steps)
-        up = [self.rate * (i + 1) / (rise + 1) for i in range(rise)]
-        down = steps - rise
-        return up + [self.rate * (1 + math.cos(math.pi * i / down)) / 2 for i in range(down)]
+        """The learning rate of each step of a whole training."""
+        return [self.rate * share for share in rates(self.schedule, steps, warmup=self.warmup, decay=self.decay)]
 
     def model_for(self, data: Dataset) -> str | Callable[[], nn.Module]:
         """The model, where it was left to us."""

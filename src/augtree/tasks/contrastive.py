@@ -30,7 +30,6 @@ JUDGES = ("knn", "ridge", "alignment-uniformity", "contrastive")
 LABEL_FREE = JUDGES[2:]
 SAMPLES = ("train", "all")
 VIEWS = ("both", "one")
-SCHEDULES = ("cosine", "constant")
 SMOOTHING = 0.02
 """The share of its votes that a sample's neighbours give to all classes alike, so that no loss is infinite."""
 SHARPNESS = 4.0
@@ -70,7 +69,6 @@ class Contrastive(Task):
     kind: ClassVar[str] = "contrastive"
     free: ClassVar[Mapping[str, tuple[str, ...]]] = {"image": ("none", "simclr"), "graph": ("none", "graphcl")}
     batch_size: int = 256
-    schedule: str = "cosine"
     temperature: float = 0.5
     dim: int = 128
     views: str = "both"
@@ -83,7 +81,6 @@ class Contrastive(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole_number("batch_size", self.batch_size, 2, 10**6)
-        one_of("schedule", self.schedule, SCHEDULES)
         number("temperature", self.temperature, 0.001, 1000)
         whole_number("dim", self.dim, 1, 2**16)
         one_of("views", self.views, VIEWS)
@@ -96,10 +93,6 @@ class Contrastive(Task):
     def label_free(self) -> bool:
         """Whether judging a candidate needs no labels."""
         return self.judge in LABEL_FREE
-
-    def rates(self, steps: int) -> list[float]:
-        """The learning rate of each step: the usual course, or always the same."""
-        return super().rates(steps) if self.schedule == "cosine" else [self.rate] * steps
 
     def prepare(self, data: Dataset) -> ContrastiveTrainer:
         """Everything that trainings and judgements on this data need."""

@@ -125,9 +125,9 @@ class Trainer:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.weights = Weights(self.model)
         if self.task.optimizer == "sgd":
-            self.optimizer: Optimizer = Sgd(self.weights, self.task.momentum, self.task.decay)
+            self.optimizer: Optimizer = Sgd(self.weights, self.task.momentum, self.task.decay_of_weights)
         else:
-            self.optimizer = AdamW(self.weights, self.task.decay)
+            self.optimizer = AdamW(self.weights, self.task.decay_of_weights)
         self.forward = torch.compile(self.model) if self.task.compile else self.model
 
     def _made(self, seed: int) -> nn.Module:

@@ -22,7 +22,7 @@ from augtree.errors import ArgumentError, AugtreeError, CheckError, shown
 from augtree.policies import Tree, codec
 from augtree.testing.samples import Samples, samples_of
 from augtree.testing.worker import WorkerError, elsewhere
-from augtree.transforms import Chain, Transform, Wrapped
+from augtree.transforms import Chain, OneOf, Transform, Wrapped
 
 SEED = 20240601
 GROWTH = 1.2
@@ -72,7 +72,7 @@ def parts_of(transform: Transform) -> Iterator[Transform]:
     yield transform
     if isinstance(transform, Tree):
         inner: list[Any] = [node.transform for node in transform.nodes.values()]
-    elif isinstance(transform, Chain):
+    elif isinstance(transform, Chain | OneOf):
         inner = [step for step, _ in transform.pairs]
     else:
         inner = [value for value in transform.arguments().values() if isinstance(value, Transform)]

@@ -1,8 +1,18 @@
 """Transforms: random functions on a batch of pictures or graphs, each with a name and perhaps a magnitude."""
 
 from augtree.transforms.base import Identity, Policy, Transform
-from augtree.transforms.composites import AutoAugment, Chain, RandAugment, TrivialAugment
-from augtree.transforms.crops import Flip, Normalize, PadCrop, RandomCrop, ResizedCrop
+from augtree.transforms.composites import (
+    AutoAugment,
+    Chain,
+    OneOf,
+    RandAugment,
+    RandGeometry,
+    RandTones,
+    TrivialAugment,
+    TrivialGeometry,
+    TrivialTones,
+)
+from augtree.transforms.crops import Flip, Normalize, PadCrop, QuarterTurn, RandomCrop, ResizedCrop, VerticalFlip
 from augtree.transforms.graphs import DropNodes, GraphCL, MaskNodes, PermuteEdges, Subgraph
 from augtree.transforms.images import (
     AutoContrast,
@@ -27,11 +37,12 @@ from augtree.transforms.spaces import Space
 from augtree.transforms.wrap import Wrapped, wrap
 
 _CLASSES: tuple[type[Transform], ...] = (
-    *(Identity, Chain, RandAugment, TrivialAugment, AutoAugment),
+    *(Identity, Chain, OneOf, RandAugment, TrivialAugment, AutoAugment),
+    *(RandGeometry, RandTones, TrivialGeometry, TrivialTones),
     *(ShearX, ShearY, TranslateX, TranslateY, Rotate, AutoContrast, Invert, Equalize, Solarize, Posterize),
     *(Contrast, Color, Brightness, Sharpness, Cutout, SamplePairing),
     *(RandomCrop, Rotation, ColorDistortion, Sobel, GaussianNoise, GaussianBlur),
-    *(Flip, PadCrop, ResizedCrop, Normalize),
+    *(Flip, VerticalFlip, QuarterTurn, PadCrop, ResizedCrop, Normalize),
     *(DropNodes, PermuteEdges, Subgraph, MaskNodes, GraphCL),
 )
 BUILT_IN: dict[str, type[Transform]] = {cls.__name__: cls for cls in _CLASSES}
@@ -57,11 +68,15 @@ __all__ = [
     "Invert",
     "MaskNodes",
     "Normalize",
+    "OneOf",
     "PadCrop",
     "PermuteEdges",
     "Policy",
     "Posterize",
+    "QuarterTurn",
     "RandAugment",
+    "RandGeometry",
+    "RandTones",
     "RandomCrop",
     "ResizedCrop",
     "Rotate",
@@ -78,6 +93,9 @@ __all__ = [
     "TranslateX",
     "TranslateY",
     "TrivialAugment",
+    "TrivialGeometry",
+    "TrivialTones",
+    "VerticalFlip",
     "Wrapped",
     "wrap",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from augtree.transforms.base import Identity, Policy, Stage, Transform, common_d
 from augtree.transforms.pictures import Plan, Shape, merged
 
 LONGEST_CHAIN = 64
+MOST_CHOICES = 256
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,79 @@ class Chain(Transform):
         return f"Chain({', '.join(str(step) + ('' if p == 1 else f' p={p:g}') for step, p in self.pairs)})"
 
 
-PALETTE: tuple[type[Transform], ...] = (
-    Identity,
-    op.ShearX,
-    op.ShearY,
-    op.TranslateX,
-    op.TranslateY,
-    op.Rotate,
+@dataclass(frozen=True)
+class OneOf(Transform):
+    """One of several transforms, drawn for each sample; weights are relative, 1 where none is given.
+
+    >>> print(OneOf([(TrivialAugment(), 3), RandAugment(m=14)]))
+    OneOf(TrivialAugment 75 % | RandAugment(m=14) 25 %)
+    """
+
+    choices: Sequence[Transform | tuple[Transform, float]] = ()
+    route = Policy.route
+    told = Policy.told
+
+    def __post_init__(self) -> None:
+        given: Any = self.choices
+        if isinstance(given, str) or not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_CHOICES:
+            raise ArgumentError("choices", f"must be a list of 1 to {MOST_CHOICES} transforms", given)
+        choices = []
+        for i, choice in enumerate(given):
+            transform, weight = choice if isinstance(choice, Sequence) and len(choice) == 2 else (choice, 1.0)
+            if not isinstance(transform, Transform):
+                raise ArgumentError(f"choices/{i}", "must be a transform, or a transform and its weight", choice)
+            if transform.whole:
+                rule = "must not change shape or type, since it is for some samples only"
+                raise ArgumentError(f"choices/{i}", rule, str(transform))
+            choices.append((transform, number(f"choices/{i}/weight", weight, 0, 1e9, open_low=True)))
+        if len({transform.domain for transform, _ in choices} - {"any"}) > 1:
+            raise ArgumentError("choices", "must all work on pictures or all on graphs", [str(t) for t, _ in choices])
+        object.__setattr__(self, "choices", tuple(choices))
+
+    @property
+    def pairs(self) -> tuple[tuple[Transform, float], ...]:
+        """The transforms, each with its weight."""
+        return self.choices  # type: ignore[return-value]
+
+    @property
+    def shares(self) -> list[float]:
+        """The probability of each transform."""
+        total = sum(weight for _, weight in self.pairs)
+        return [weight / total for _, weight in self.pairs]
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]
+        """That of the transforms."""
+        return common_domain(transform for transform, _ in self.pairs)
+
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]
+        """Whether one of the transforms mixes samples."""
+        return any(transform.mixes for transform, _ in self.pairs)
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]
+        """Whether anything is drawn."""
+        return len(self.pairs) > 1 or self.pairs[0][0].random is not False
+
+    def stages(self, key: Key) -> Iterator[Stage]:
+        """All of them side by side, each on the samples that drew it."""
+        edges = np.cumsum(self.shares)
+        which = np.searchsorted(edges[:-1], key.uniform(CHOICE), side="right")
+        here = key.at(0)  # one key for all, so that choices share their draws
+        yield [(transform, here.take(which == i)) for i, (transform, _) in enumerate(self.pairs)]
+
+    def __str__(self) -> str:
+        return f"OneOf({self.in_words()})"
+
+    def in_words(self) -> str:
+        """The transforms with their shares: `TrivialAugment 75 % | RandAugment(m=14) 25 %`."""
+        shares = zip(self.pairs, self.shares, strict=True)
+        return " | ".join(f"{transform} {100 * share:.3g} %" for (transform, _), share in shares)
+
+
+GEOMETRY: tuple[type[Transform], ...] = (op.ShearX, op.ShearY, op.TranslateX, op.TranslateY, op.Rotate)
+TONES: tuple[type[Transform], ...] = (
     op.Brightness,
     op.Color,
     op.Contrast,
@@ -115,6 +182,7 @@ PALETTE: tuple[type[Transform], ...] = (
     op.AutoContrast,
     op.Equalize,
 )
+PALETTE: tuple[type[Transform], ...] = (Identity, *GEOMETRY, *TONES)
 """What RandAugment and TrivialAugment choose from."""
 
 
@@ -181,6 +249,7 @@ class Drawn(Transform):
 class RandAugment(Drawn):
     """n operations in a row, each any of fourteen, all at magnitude m of 30 (Cubuk et al. 2020)."""
 
+    palette: ClassVar[tuple[type[Transform], ...]] = PALETTE
     n: int = 2
     m: int = 9
     fill: int = op.FILL
@@ -192,16 +261,31 @@ class RandAugment(Drawn):
 
     def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
         """N operations at one level."""
-        choice = Choice(self.name, PALETTE, self.fill, wide=False)
+        choice = Choice(self.name, self.palette, self.fill, wide=False)
         for i in range(self.n):
             here = key.at(i)
-            yield choice, here.below(len(PALETTE), CHOICE), np.full(len(key), self.m / 30), here
+            yield choice, here.below(len(self.palette), CHOICE), np.full(len(key), self.m / 30), here
+
+
+@dataclass(frozen=True)
+class RandGeometry(RandAugment):
+    """RandAugment with the operations alone that move pixels."""
+
+    palette = (Identity, *GEOMETRY)
+
+
+@dataclass(frozen=True)
+class RandTones(RandAugment):
+    """RandAugment with the operations alone that change values."""
+
+    palette = (Identity, *TONES)
 
 
 @dataclass(frozen=True)
 class TrivialAugment(Drawn):
     """One operation, any of fourteen, at any of 31 magnitudes of the wide range (Müller and Hutter 2021)."""
 
+    palette: ClassVar[tuple[type[Transform], ...]] = PALETTE
     fill: int = op.FILL
 
     def __post_init__(self) -> None:
@@ -209,8 +293,22 @@ class TrivialAugment(Drawn):
 
     def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
         """One operation at one of 31 levels."""
-        choice = Choice(self.name, PALETTE, self.fill, wide=True)
-        yield choice, key.below(len(PALETTE), CHOICE), key.below(31, op.LEVEL) / 30, key
+        choice = Choice(self.name, self.palette, self.fill, wide=True)
+        yield choice, key.below(len(self.palette), CHOICE), key.below(31, op.LEVEL) / 30, key
+
+
+@dataclass(frozen=True)
+class TrivialGeometry(TrivialAugment):
+    """TrivialAugment with the operations alone that move pixels."""
+
+    palette = (Identity, *GEOMETRY)
+
+
+@dataclass(frozen=True)
+class TrivialTones(TrivialAugment):
+    """TrivialAugment with the operations alone that change values."""
+
+    palette = (Identity, *TONES)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,33 @@ class Flip(Transform):
 
 
 @dataclass(frozen=True)
+class VerticalFlip(Transform):
+    """Top becomes bottom, with a probability."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        number("p", self.p, 0, 1)
+
+    def draw(self, key: Key, shape: Shape) -> Plan:  # noqa: ARG002
+        """Which pictures are flipped."""
+        return [[Work(kernels.upend, key.rows[key.uniform() < self.p])]]
+
+
+@dataclass(frozen=True)
+class QuarterTurn(Transform):
+    """Turn by 0, 90, 180 or 270 degrees, each equally likely; pictures that are not square by 0 or 180."""
+
+    def draw(self, key: Key, shape: Shape) -> Plan:
+        """How many quarters each picture is turned by."""
+        square = shape.height == shape.width
+        quarters = key.below(4) if square else 2 * key.below(2)
+        kernel = kernels.quarter_turn if square else kernels.half_turn
+        turned = quarters > 0
+        return [[Work(kernel, key.rows[turned], (quarters[turned],) if square else ())]]
+
+
+@dataclass(frozen=True)
 class PadCrop(Transform):
     """Move by up to `pad` pixels each way: a crop of the picture's own size from the padded picture."""
 
@@ -48,6 +75,9 @@ class PadCrop(Transform):
         """Where the crop stands."""
         x, y = (key.below(2 * self.pad + 1, counter) - self.pad for counter in range(2))
         return [[Work(kernels.warp, key.rows, (shifted(x, y), np.full(len(key), self.fill, np.int64)))]]
+
+    def __str__(self) -> str:
+        return f"PadCrop({self.pad})"
 
 
 @dataclass(frozen=True)

@@ -260,6 +260,23 @@ def mirror(pictures: Tensor) -> Tensor:
     return pictures.flip(3)
 
 
+def upend(pictures: Tensor) -> Tensor:
+    """Top becomes bottom."""
+    return pictures.flip(2)
+
+
+def half_turn(pictures: Tensor) -> Tensor:
+    """Turn by two quarters."""
+    return pictures.flip(2, 3)
+
+
+def quarter_turn(pictures: Tensor, quarters: Tensor) -> Tensor:
+    """Turn against the clock by so many quarters."""
+    quarters = column(quarters)
+    half = torch.where(quarters >= 2, pictures.flip(2, 3), pictures)
+    return torch.where(quarters % 2 == 1, half.transpose(2, 3).flip(2), half)
+
+
 def resize(pictures: Tensor, left: Tensor, across: Tensor, top: Tensor, down: Tensor) -> Tensor:
     """Pillow's resize with a box: first sources [n,out] and weights [n,out,taps] (22 bits), across and then down.
 

@@ -64,7 +64,7 @@ class Hypergradient:
         self.outer_rows = [data.indices("val", group) for group in self.groups]
         self.size = self.options.batch or max(FEWEST, self.trainer.batch_size // len(self.groups))
         task = self.trainer.task
-        self.decay = task.decay if task.optimizer == "sgd" else 0.0  # AdamW's decay is no part of its loss
+        self.decay = task.decay_of_weights if task.optimizer == "sgd" else 0.0  # AdamW's decay is no part of its loss
         self.forward_mode: bool | None = None
         """Whether the model can be differentiated forwards; not known before the first look."""
 

@@ -1,0 +1,1 @@
+"""How models are trained: the learning rate over the steps of a training."""
