@@ -11,8 +11,8 @@ import augtree
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "augtree"
-LAYERS = ["errors", "keys", "files", "transforms", "policies", "data", "models", "tasks", "runs", "search"]
-LAYERS += ["weighting", "comparison", "report", "testing", "demo", "cli"]
+LAYERS = ["errors", "keys", "files", "transforms", "policies", "data", "models", "training", "tasks", "runs"]
+LAYERS += ["search", "weighting", "comparison", "report", "testing", "demo", "cli"]
 """Each may import only what stands before it; the package itself and its command stand above all."""
 
 

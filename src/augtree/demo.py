@@ -26,7 +26,6 @@ from augtree.keys import Key
 from augtree.policies import Forest, Tree
 from augtree.report import sheet
 from augtree.runs.store import read_spec
-from augtree.search import Anneal
 from augtree.search.search import Watch
 from augtree.tasks import Classification
 from augtree.transforms import Space, spaces
@@ -91,12 +90,11 @@ def by_hand() -> Tree:
 def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
     """Grow a tree for each group, learn the weights, hold it all against the free policies, and show pictures."""
     make_folder(out)
-    digits, scorer = data(), Anneal(fewest=80, shortlist=3, kept=(1, 2), repeats=2)
+    digits = data()
     found = fresh(
         out / f"forest-{seed}",
         lambda folder: search_forest(
-            digits, task(), space(), depth=2, scorer=scorer, seed=seed, check=0, out=folder, watch=watch,
-            workers=min(os.cpu_count() or 1, len(GROUPS) + 1), **WEIGHTING.spec(),
+            digits, task(), seed=seed, out=folder, watch=watch, **WEIGHTING.spec(),
         ),
     )  # fmt: skip
     policies = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,12 @@ from torch import nn
 
 from augtree.comparison.trainings import Asked, check_domain, policy_of
 from augtree.data import Dataset
-from augtree.errors import need, whole_number
+from augtree.errors import whole_number
 from augtree.files import make_folder, write_atomically
 from augtree.policies.codec import to_json
 from augtree.search.search import Watch
 from augtree.tasks import Classification, Task
+from augtree.training.saved import model_files
 
 
 @dataclass(frozen=True)
@@ -55,25 +55,9 @@ def train(
     metrics = {split: trainer.measures(state, data.indices(split)) for split in judged}
     result = Trained(trainer.module(state), metrics, *trainer.mean_and_std())
     if folder is not None:
-        for name, content in {**files_of(result, data, task), **about}.items():
+        files = model_files(
+            result.model, task.spec(), data.classes, result.mean, result.std, metrics=result.metrics
+        )
+        for name, content in {**files, **about}.items():
             write_atomically(folder / name, content)
     return result
-
-
-def files_of(trained: Trained, data: Dataset, task: Task) -> dict[str, bytes]:
-    """A trained model as files."""
-    # Copies: the weights are parts of one long vector, and tied ones are the same part twice.
-    weights = {
-        name: tensor.detach().cpu().contiguous().clone() for name, tensor in trained.model.state_dict().items()
-    }
-    about = {
-        "metrics": trained.metrics,
-        "mean": trained.mean,
-        "std": trained.std,
-        "classes": data.classes,
-        "task": task.spec(),
-    }
-    return {
-        "model.safetensors": need("safetensors.torch", "cli").save(weights),
-        "training.json": (json.dumps(about, indent=1, allow_nan=False) + "\n").encode(),
-    }

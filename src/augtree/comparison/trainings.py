@@ -258,7 +258,9 @@ def resume(
     """
     spec = read_spec(Path(folder))
     if spec.get("kind") == "search":
-        return resume_search(folder, data=data, task=task, transforms=transforms, budget=budget, watch=watch)
+        return resume_search(
+            folder, data=data, task=task, transforms=transforms, budget=budget, workers=workers, watch=watch
+        )
     if spec.get("kind") in ("forest", "fit"):
         return resume_forest(
             folder, data=data, task=task, transforms=transforms, budget=budget, workers=workers, watch=watch

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 
 from augtree.policies import Tree
-from augtree.search.scorers.anneal import Branches, Trunk
 from augtree.search.scorers.base import Entry, Score
+from augtree.search.scorers.retrain import Trainings
 from augtree.tasks.trainer import seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
@@ -31,17 +31,14 @@ def count(candidates: int) -> int:
     return candidates * (candidates + 1) * (candidates + 2) // 2
 
 
-def score_all(branches: Branches, trunk: Trunk) -> Iterator[tuple[Tree, Score]]:
-    """Every tree on the longest branch from one trunk; failed ones are left out."""
-    bench, share = branches.bench, branches.options.rungs[-1]
-    seed, rows = seed_of(bench.seed, "exhaustive"), bench.rank_rows
-    about = {"node": 1, "round": "exhaustive", "steps": branches.steps(share)}
-    yard = bench.yardstick(
-        "node/1/exhaustive/yardstick", about, lambda: branches.branch(trunk, Tree(), share, seed, rows)
-    )
-    for tree in trees(bench.candidates, branches.options.first_p[0]):
-        key = f"node/1/exhaustive/{tree!r}"
-        work = lambda tree=tree: branches.branch(trunk, tree, share, seed, rows)  # noqa: E731
-        score = bench.score(key, about, Entry(tree, 1.0), yard, work)
+def score_all(scorer: Trainings) -> Iterator[tuple[Tree, Score]]:
+    """Every tree by a training of its own; failed ones are left out."""
+    bench, rows = scorer.bench, scorer.bench.rank_rows
+    seed = seed_of(bench.seed, "exhaustive")
+    about = {"node": 1, "round": "exhaustive", "steps": scorer.steps}
+    yard = bench.yardstick("node/1/exhaustive/yardstick", about, lambda: scorer.losses(Tree(), seed, rows))
+    for tree in trees(bench.candidates):
+        work = lambda tree=tree: scorer.losses(tree, seed, rows)  # noqa: E731
+        score = bench.score(f"node/1/exhaustive/{tree!r}", about, Entry(tree, 1.0), yard, work)
         if not score.failed:
             yield tree, score

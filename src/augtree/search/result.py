@@ -6,19 +6,21 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.grow import Growth
 from augtree.tasks.trainer import seed_of
+from augtree.transforms.traits import ALONE, GEOMETRY, TONES, TRAIT_WORDS
 
 BOOTSTRAPS = 1000
-HISTORY = ("node", "round", "candidate", "p", "steps", "loss", "loss_se", "gain", "gain_se", "failed", "seconds")
+HISTORY = ("node", "round", "look", "at", "candidate", "p", "steps", "loss", "loss_se", "gain", "gain_se", "failed", "seconds")
 HISTORY_PASSES = ("forward", "backward")
 
 
@@ -37,12 +39,15 @@ class Cost:
     """Scored candidates, yardsticks included; confirmations are not."""
     check_equivalents: float = 0.0
     """What of the training equivalents went into holding the tree against the free policies."""
+    model_equivalents: float = 0.0
+    """What of them went into the finished model: the trunk and the last cool-downs."""
 
     def __str__(self) -> str:
+        parts = {"to check the result": self.check_equivalents, "in the finished model": self.model_equivalents}
+        shares = "".join(f", {value:.2f} of them {what}" for what, value in parts.items() if value)
         return (
-            f"{self.training_equivalents:.1f} training equivalents, {self.check_equivalents:.1f} of them to check the"
-            f" result ({self.forward:,} forward and {self.backward:,} backward sample passes), {self.scorings}"
-            f" scorings, {self.seconds:.0f} s"
+            f"{self.training_equivalents:.2f} training equivalents{shares} ({self.forward:,} forward and"
+            f" {self.backward:,} backward sample passes), {self.scorings} scorings, {self.seconds:.0f} s"
         )
 
 
@@ -74,6 +79,7 @@ class TreeResult:
     """The outcome of `search_tree`."""
 
     tree: Tree
+    """The answer: what to put into one's own loop."""
     importances: Mapping[str, Importance]
     history: Sequence[Mapping[str, Any]]
     cost: Cost
@@ -84,6 +90,27 @@ class TreeResult:
     deterministic: bool
     metric: str = "accuracy"
     out: Path | None = None
+    mixture: Tree | None = None
+    """Scorer cooldown: the mixture of all that stayed in play."""
+    single: Tree | None = None
+    """Scorer cooldown: the best of the last cool-downs' policies that is no mixture."""
+    model: nn.Module | None = field(default=None, repr=False)
+    """Scorer cooldown: the finished model, in eval mode; pictures are normalised by `mean` and `std` of 0..1."""
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    members: tuple[str, ...] = ()
+    """The cool-downs whose average the model is."""
+    findings: Sequence[Mapping[str, Any]] = ()
+    """What each look said of each factor: its harm, with a standard error, and whether it left play."""
+    cooled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Validation loss and metric after each of the last cool-downs."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """The finished model's metrics on the validation data."""
+
+    @property
+    def out_of_play(self) -> dict[str, Mapping[str, Any]]:
+        """What left play, and the finding that said so."""
+        return {finding["factor"]: finding for finding in self.findings if finding["left"]}
 
     @property
     def best_free(self) -> str | None:
@@ -97,7 +124,9 @@ class TreeResult:
         return None if self.best_free is None else self.free["tree"].loss < self.free[self.best_free].loss
 
     def verdict(self) -> str:
-        """Whether the search was worth it, in a sentence."""
+        """What the search found, plainly."""
+        if self.mixture is not None:
+            return verdict_of_cooldown(self)
         name = self.best_free
         if name is None:
             return "The tree was not held against the free policies."
@@ -118,6 +147,12 @@ class TreeResult:
             "verdict": self.verdict(),
             "importances": {name: asdict(value) for name, value in self.importances.items()},
             "free": {name: asdict(value) for name, value in self.free.items()},
+            "mixture": None if self.mixture is None else str(self.mixture),
+            "single": None if self.single is None else str(self.single),
+            "members": list(self.members),
+            "findings": [dict(finding) for finding in self.findings],
+            "cooled": {name: list(values) for name, values in self.cooled.items()},
+            "measures": dict(self.measures),
             "cost": asdict(self.cost),
             "notes": list(self.notes),
             "deterministic": self.deterministic,
@@ -131,6 +166,43 @@ class TreeResult:
         writer.writeheader()
         writer.writerows(self.history)
         return text.getvalue()
+
+
+def verdict_of_cooldown(result: TreeResult) -> str:
+    """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
+    out = [left_play(finding) for finding in result.out_of_play.values()]
+    if not out:
+        out = ["Nothing was found to do clear harm: all of it stays in play."]
+    if result.tree == result.mixture:
+        out.append("No single policy was clearly better than the mixture of what is in play: the mixture is the answer.")
+    else:
+        out.append(f"{result.tree} was clearly better than the mixture of what is in play.")
+    count = len(result.members)
+    average = f"the average of {count} cool-downs" if count > 1 else "one cool-down, which no average beat"
+    if result.metric in result.measures:
+        value = f"{result.metric} {result.measures[result.metric]:.4f} on the validation data that chose it"
+        out.append(f"The finished model is {average}: {value}.")
+    return " ".join(out)
+
+
+def left_play(finding: Mapping[str, Any]) -> str:
+    """Why something left play, in a sentence."""
+    harm = f"{finding['harm']:.3f} ± {finding['se']:.3f}"
+    name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
+    if finding["factor"] == ALONE:
+        return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
+    return f"Out of play: {name}, which cost {harm} in validation loss{WHY.get(finding['factor'], '')}."
+
+
+WHY = {
+    "Flip": " (your classes have a left and a right)",
+    "VerticalFlip": " (your classes have an up and a down)",
+    "QuarterTurn": " (your classes have an upright side)",
+    "PadCrop": " (what stands at the border counts, or where a thing stands)",
+    TONES: " (your classes differ in brightness or colour)",
+    GEOMETRY: " (your classes differ in angle, size or place)",
+}
+"""What it says of the data when a factor does harm."""
 
 
 def history(run: Run) -> list[dict[str, Any]]:
@@ -166,6 +238,7 @@ def cost(run: Run, passes_of_one: int) -> Cost:
     """What the run has spent so far."""
     forward, backward, seconds, _ = run.cost()
     scorings = sum(unit.value.get("round", "confirm") != "confirm" for unit in run.units("node/"))
+    scorings += sum(1 for prefix in ("look/", "cool/") for _ in run.units(prefix))
     check = sum(unit.forward + unit.backward for unit in run.units("free/")) / passes_of_one
     total = (forward + backward) / passes_of_one
     return Cost(forward, backward, round(total, 3), round(seconds, 2), scorings, round(check, 3))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,13 +20,15 @@ from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import exhaustive
 from augtree.search.grow import BudgetSpentError, Growth, grow
 from augtree.search.result import FreePolicy, TreeResult, cost, history, importances
+from augtree.search.rounds import search_by_cooldown, searched_space
 from augtree.search.scorers import SCORERS, Bench, ScorerOptions
-from augtree.search.scorers.anneal import Branches
+from augtree.search.scorers.cooldown import Cooldown
+from augtree.search.scorers.retrain import Retrain, Trainings
 from augtree.search.scorers.base import Score, mean, se
 from augtree.tasks import TASKS, Classification, Contrastive, Task
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import Trainer, seed_of
-from augtree.transforms import MaskNodes, Space, Transform, spaces
+from augtree.transforms import Space, Transform, spaces
 from augtree.transforms.base import Policy
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
@@ -45,34 +47,43 @@ def search_tree(
     space: Space | Sequence[Transform] | None = None,
     *,
     depth: int = 3,
-    scorer: str | ScorerOptions = "anneal",
+    scorer: str | ScorerOptions = "cooldown",
     probabilities: Sequence[float] = H,
     seed: int = 0,
     out: str | Path | None = None,
     budget: str | float | None = None,
     check: float = CHECK,
     method: str = "greedy",
+    workers: int = 1,
     watch: Watch = lambda *_, **__: None,
 ) -> TreeResult:
-    """Grow a tree for a data set.
+    """Find out what a data set can bear, and end with a policy and a finished model.
 
-    The same seed gives the same tree. With `out`, everything is kept in that folder: the same call again, or
-    `resume(out)`, goes on where it was stopped. `budget` ends the search early with the best tree so far: "10m" and
-    "2h" are times, a number is in training equivalents. `check` is the length of the trainings that hold the tree
-    against the free policies at the end (0: none). `method` "exhaustive" scores all trees of two levels.
+    The same seed gives the same result. With `out`, everything is kept in that folder: the same call again, or
+    `resume(out)`, goes on where it was stopped. `budget` is what is spent: "10m" and "2h" are times, a number is in
+    training equivalents (scorer cooldown: 2 where nothing is said). `workers` cool-downs are done side by side, with
+    the same result.
+
+    With the scorers density and retrain, which score one candidate at a time, a budget ends the search early with the
+    best tree so far, `check` is the length of the trainings that hold the tree against the free policies at the end
+    (0: none), and `method` "exhaustive" scores all trees of two levels (retrain).
     """
     task = task or Classification()
-    space = default_space(data, task) if space is None else Space(list(space))
+    space = space_for(data, task, space)
     wanted = checked_options(depth, scorer, probabilities, seed, budget, check, method)
     options, probabilities, depth, check, seed, most_passes, most_seconds = wanted
     check_data(data, space)
     options.check(task)
+    workers = whole_number("workers", workers, 1, 1024)
+    if isinstance(options, Cooldown):
+        space, task = searched_space(space, data, task)
+        check = 0.0
     spec = {
         "version": VERSION,
         "kind": "search",
         "data": {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint},
         "task": task.spec(),
-        "space": [to_json(candidate) for candidate in space],
+        "space": space_spec(space),
         "depth": depth,
         "scorer": options.spec(),
         "probabilities": list(probabilities),
@@ -84,6 +95,14 @@ def search_tree(
     spec |= {"begins": trainer.identity(seed)}
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
+        if isinstance(options, Cooldown):
+            run.tell("status", "begun")
+            bench = Bench(trainer, list(space), probabilities, seed, run, told=watch)
+            notes = list(surroundings(run, trainer))
+            limits = (most_passes, most_seconds)
+            result = search_by_cooldown(bench, space, options, depth, limits, workers, watch, notes)
+            run.tell("status", "done")
+            return result
         bench = Bench(trainer, list(space), probabilities, seed, run, told=watch, most_seconds=most_seconds)
         held = 1 + len(task.free[data.domain])
         check = min(check, most_passes / (2 * held))  # at most half of the budget
@@ -117,8 +136,8 @@ def checked_options(
     options = scorer_options(scorer)
     if method not in ("greedy", "exhaustive"):
         raise ArgumentError("method", "must be greedy or exhaustive", method)
-    if method == "exhaustive" and not isinstance(options, SCORERS["anneal"]):
-        raise ArgumentError("method", "exhaustive needs the scorer anneal or retrain", options.spec()["name"])
+    if method == "exhaustive" and not isinstance(options, Retrain):
+        raise ArgumentError("method", "exhaustive needs the scorer retrain", options.spec()["name"])
     return Options(
         options,
         checked_probabilities(probabilities),
@@ -137,7 +156,7 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     most = options.scorings(depth, bench.candidates, len(bench.probabilities))
     if method == "exhaustive":
         most = exhaustive.count(len(bench.candidates)) + 1
-    notes += [*few_samples(bench), *small_budget(bench, options)]
+    notes += few_samples(bench)
     model = trainer.task.model_for(trainer.data)
     about = f"{model if isinstance(model, str) else 'your model'} on {trainer.device.type}"
     about += f", a training is {trainer.total_steps} steps of {trainer.batch_size}"
@@ -177,17 +196,6 @@ def searched(bench: Bench, options: ScorerOptions, depth: int, check: float, met
     return result
 
 
-def small_budget(bench: Bench, options: ScorerOptions) -> Iterable[str]:
-    """A word before a search that can find nothing."""
-    first = getattr(options, "first_node", lambda *_: 0.0)(bench.candidates, bench.trainer.total_steps)
-    budget = bench.most_passes / passes_of_one(bench.trainer)
-    if budget < first:
-        yield (
-            f"The budget leaves {budget:.1f} training equivalents to search; the first node takes about {first:.0f}"
-            f" (a training is {bench.trainer.total_steps} steps). Expect an empty tree: give more, or train longer."
-        )
-
-
 def few_samples(bench: Bench) -> Iterable[str]:
     """A word of caution where differences drown in noise."""
     choosing, confirming = len(bench.rank_rows), len(bench.confirm_rows)
@@ -195,24 +203,23 @@ def few_samples(bench: Bench) -> Iterable[str]:
         yield f"Only {choosing} validation samples to choose by and {confirming} to confirm by: expect noise."
 
 
-def exhaustively(scorer: Branches, notes: list[str]) -> Growth:
+def exhaustively(scorer: Trainings, notes: list[str]) -> Growth:
     """The best of all trees of two levels, confirmed as a whole; where the budget ends it, the best so far."""
     scorer.nodes += 1
     found: list[tuple[Tree, Score]] = []
     try:
-        trunk = scorer.trunk(Tree())
-        for scored in exhaustive.score_all(scorer, trunk):
+        for scored in exhaustive.score_all(scorer):
             found.append(scored)  # noqa: PERF402 - one by one: they stay when the budget ends the loop
         if not found:
             return Growth(2, scorer.bench.seed, open=())
         tree, score = lowest(found)
-        built = scorer.confirmed(1, Tree(), trunk, score.entry)
+        built = scorer.confirmed(1, Tree(), score.entry)
     except BudgetSpentError:
         return Growth(2, scorer.bench.seed, best_so_far(scorer, found, notes))
     return Growth(2, scorer.bench.seed, tree if built.improves else Tree(), (), ((1, built),))
 
 
-def best_so_far(scorer: Branches, found: Sequence[tuple[Tree, Score]], notes: list[str]) -> Tree:
+def best_so_far(scorer: Trainings, found: Sequence[tuple[Tree, Score]], notes: list[str]) -> Tree:
     """The best tree of those that were scored, if it improves on none; nothing has confirmed it, and that is told."""
     tree, score = lowest(found) if found else (Tree(), None)
     scored = f"{len(found)} of {exhaustive.count(len(scorer.bench.candidates))} trees scored"
@@ -272,6 +279,7 @@ def resume(
     task: Task | None = None,
     transforms: Iterable[Transform | type[Transform]] = (),
     budget: str | float | None = None,
+    workers: int = 1,
     watch: Watch = lambda *_, **__: None,
 ) -> TreeResult:
     """Go on with a search that was stopped; the tree is the one that it would have given.
@@ -285,21 +293,45 @@ def resume(
     data = data_again(spec["data"], Path(folder), data)
     reader = Reader(Path(folder) / "spec.json", transforms)
     task = task or task_again(spec["task"], reader)
-    scorer: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec["scorer"].items()}
     return search_tree(
         data,
         task,
-        [cast(Transform, reader.policy(text)) for text in spec["space"]],
+        space_again(spec["space"], reader),
         depth=spec["depth"],
-        scorer=SCORERS[scorer.pop("name")](**scorer),
+        scorer=scorer_again(spec["scorer"], Path(folder)),
         probabilities=spec["probabilities"],
         seed=spec["seed"],
         out=folder,
         budget=told_budget(Path(folder)) if budget is None else budget,
         check=spec["check"],
         method=spec["method"],
+        workers=workers,
         watch=watch,
     )
+
+
+def space_spec(space: Space) -> dict[str, Any]:
+    """A space as a value for a file; what it is made of stands there in parts."""
+    parts = {"candidates": space, "basics": space.basics, "own": space.own}
+    return {name: [to_json(part) for part in found] for name, found in parts.items()} | {"combines": space.combines}
+
+
+def space_again(spec: Any, reader: Reader) -> Space:
+    """A space from such a value."""
+    parts: dict[str, list[Transform]] = {
+        name: [cast(Transform, reader.policy(text)) for text in spec[name]] for name in ("candidates", "basics", "own")
+    }
+    own = parts["own"] if spec["combines"] else None
+    return Space(parts["candidates"], basics=parts["basics"], own=own)
+
+
+def scorer_again(spec: Mapping[str, Any], folder: Path) -> ScorerOptions:
+    """A run's scorer; that of an older version is gone, and the run with it."""
+    options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.items()}
+    name = options.pop("name")
+    if name not in SCORERS:
+        raise RunError(f"{folder} was begun by another version of augtree, with the scorer {name!r}: begin it again")
+    return SCORERS[name](**options)
 
 
 def told_budget(folder: Path) -> str | float | None:
@@ -333,16 +365,13 @@ def task_again(spec: dict[str, Any], reader: Reader) -> Task:
     return TASKS[spec["task"]](**arguments)
 
 
-def default_space(data: Dataset, task: Task) -> Space:
-    """For pictures the sixteen operations, or the seven of contrastive learning; for graphs GraphCL's four.
-
-    With the free policies, which can thus be found. Where no graph has node features, there is nothing to mask.
-    """
-    if data.domain == "image":
-        named = spaces.simclr if isinstance(task, Contrastive) else spaces.images
-        return named(composites=True, fill=data.fill)
-    featured = any(getattr(graph, "x", None) is not None for graph in data.samples)
-    return Space([c for c in spaces.graphs(composites=True) if featured or not isinstance(c, MaskNodes)])
+def space_for(data: Dataset, task: Task, space: Space | Sequence[Transform] | None) -> Space:
+    """The space that is given; else `spaces.auto`, or for contrastive learning on pictures SimCLR's seven and chain."""
+    if space is not None:
+        return space if isinstance(space, Space) else Space(list(space))
+    if data.domain == "image" and isinstance(task, Contrastive):
+        return spaces.simclr(composites=True, fill=data.fill)
+    return spaces.auto(data)
 
 
 def scorer_options(scorer: str | ScorerOptions) -> ScorerOptions:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from typing import Any, cast, overload
+
+from torch import Tensor
 
 from augtree.errors import ArgumentError, nearest
 from augtree.transforms import (
@@ -29,15 +31,28 @@ GRAPH_MAGNITUDES = (0.1, 0.2, 0.3, 0.4, 0.5)
 class Space(Sequence[Transform]):
     """A list of candidates, Identity first, no two alike.
 
+    `basics` are transforms that may come before any candidate (flips, turns, crops), each on or off. `own` are those
+    of the candidates that may also come on top of any other; None says that the space makes no such combinations.
+    What is added to a space with `+` is a candidate, and one of `own` where the space makes combinations.
+
     >>> space = images()
     >>> len(space), str(space["Rotate", 0.6]), str(space[0])
     (81, 'Rotate(0.6)', 'Identity')
     """
 
-    def __init__(self, candidates: Iterable[Transform]) -> None:
+    def __init__(
+        self,
+        candidates: Iterable[Transform],
+        *,
+        basics: Iterable[Transform] = (),
+        own: Iterable[Transform] | None = None,
+    ) -> None:
         self._candidates = (Identity(), *(c for c in candidates if not isinstance(c, Identity)))
+        self.basics = tuple(basics)
+        self.combines = own is not None
+        self.own: tuple[Transform, ...] = tuple(own or ())
         seen: list[Transform] = []
-        for candidate in self._candidates:
+        for candidate in (*self._candidates, *self.basics):
             if not isinstance(candidate, Transform):
                 raise ArgumentError("candidate", "must be a transform (see augtree.wrap)", candidate)
             if candidate.whole:
@@ -47,7 +62,7 @@ class Space(Sequence[Transform]):
             if any(c.name == candidate.name and not same_function(c, candidate) for c in seen):
                 raise ArgumentError("candidate", "must not share its name with another function", candidate.name)
             seen.append(candidate)
-        domains = {c.domain for c in self._candidates} - {"any"}
+        domains = {c.domain for c in seen} - {"any"}
         if len(domains) > 1:
             raise ArgumentError("candidate", "must work on what the others work on", sorted(domains))
 
@@ -84,16 +99,29 @@ class Space(Sequence[Transform]):
         return candidate in self._candidates
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and self._candidates == other._candidates
+        return isinstance(other, Space) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
-        return hash(self._candidates)
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[object, ...]:
+        return self._candidates, self.basics, self.own, self.combines
 
     def __add__(self, more: Iterable[Transform]) -> Space:
-        return Space([*self, *more])
+        added = list(more)
+        own = [*self.own, *added] if self.combines else None
+        return Space([*self, *added], basics=self.basics, own=own)
 
     def __repr__(self) -> str:
-        return f"Space of {len(self)} candidates: {', '.join(dict.fromkeys(self.names))}"
+        text = f"Space of {len(self)} candidates: {', '.join(dict.fromkeys(self.names))}"
+        return text + (f"; over {', '.join(map(str, self.basics))}" if self.basics else "")
+
+    @property
+    def distinct(self) -> tuple[Transform, ...]:
+        """The candidates without those that differ from another in a magnitude that has no effect."""
+        kept = {candidate.name if isinstance(candidate, image_ops.Plain) else candidate: candidate for candidate in
+                reversed(self._candidates)}  # fmt: skip
+        return tuple(reversed(kept.values()))
 
     @property
     def names(self) -> list[str]:
@@ -127,6 +155,47 @@ def images(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
         filled = issubclass(kind, image_ops.Geometry | image_ops.Cutout)
         out += [kind(m, fill=fill) if filled else kind(m) for m in IMAGE_MAGNITUDES]  # type: ignore[call-arg]
     return Space(out + (composite_candidates(fill) if composites else []))
+
+
+CUTOUT = 0.5
+"""The side of the square that Cutout covers on top of a style, as a share of the picture's (DeVries and Taylor 2017)."""
+
+
+def auto(data: Any) -> Space:
+    """What a search tries where nothing else is asked for: basics times styles, for the pictures or graphs of a set.
+
+    >>> from augtree.data import load
+    >>> print(auto(load("digits")).basics)
+    (Flip(p=0.5), VerticalFlip(p=0.5), QuarterTurn(), PadCrop(pad=1, fill=0))
+    """
+    if data.domain == "graph":
+        featured = any(getattr(graph, "x", None) is not None for graph in data.samples)
+        kinds = [kind for kind in graph_ops.FOUR if featured or kind is not graph_ops.MaskNodes]
+        mixed = [graph_ops.GraphCL(0.2)] if featured else []
+        return Space([*(kind(m) for kind in kinds for m in GRAPH_MAGNITUDES), *mixed], own=())
+    pictures = cast(Tensor, data.samples)
+    return Space(styles(data.fill, pictures.shape[1]), basics=basics(*pictures.shape[2:], data.fill), own=())
+
+
+def basics(height: int, width: int, fill: int = image_ops.FILL) -> list[Transform]:
+    """Flips, turns and crops with padding of an eighth of the shorter side; black, unless another fill is asked for."""
+    pad = max(1, min(height, width) // 8)
+    crop = crops.PadCrop(pad, fill=0 if fill == image_ops.FILL else fill)
+    return [crops.Flip(), crops.VerticalFlip(), crops.QuarterTurn(), crop]
+
+
+def styles(fill: int = image_ops.FILL, channels: int = 3) -> list[Transform]:
+    """RandAugment, TrivialAugment and their halves, AutoAugment's policy for CIFAR-10, Cutout on top of RandAugment."""
+    cutout = image_ops.Cutout(1.0, fill=fill, share=CUTOUT)
+    geometry: list[Transform] = [composites.RandGeometry(m=m, fill=fill) for m in (9, 14)]
+    geometry += [composites.TrivialGeometry(fill=fill)]
+    if channels not in (1, 3):  # the operations on colours know grey and RGB alone
+        return [*geometry, cutout]
+    out: list[Transform] = [composites.RandAugment(m=m, fill=fill) for m in (5, 9, 14)]
+    out += [composites.TrivialAugment(fill=fill), *geometry]
+    out += [composites.RandTones(m=m, fill=fill) for m in (9, 14)]
+    out += [composites.TrivialTones(fill=fill), composites.AutoAugment("cifar10", fill=fill)]
+    return [*out, composites.Chain([composites.RandAugment(fill=fill), cutout])]
 
 
 def composite_candidates(fill: int) -> list[Transform]:

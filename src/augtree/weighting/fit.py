@@ -45,12 +45,17 @@ class WeightedTraining:
     forest: Forest
     options: Weighting
     seed: int
+    start: State | None = None
+    """Where it begins, if not with fresh parameters: at the end of a trunk, say."""
+    rates: Sequence[float] = ()
+    """The learning rate of each step, where it is not the task's own course of a whole training."""
 
     def __post_init__(self) -> None:
         self.rows = rows_of_groups(self.trainer)
         self.counts = np.array([len(rows) for rows in self.rows], np.int64)
         self.q: Floats = self.counts / self.counts.sum()
-        self.rates = self.trainer.task.rates(self.trainer.total_steps)
+        self.rates = self.rates or self.trainer.task.rates(self.trainer.total_steps)
+        self.before = 0 if self.start is None else self.start.step
         self.rounds = -(-len(self.rates) // self.options.alpha)
         self.hypergradient = Hypergradient(self.trainer, self.forest, self.options, self.seed)
 
@@ -66,11 +71,12 @@ class WeightedTraining:
         return at
 
     def begin(self) -> Progress:
-        """Fresh model parameters; uniform weights, or the groups' proportions."""
+        """Fresh model parameters, or those it starts from; uniform weights, or the groups' proportions."""
         m = len(self.rows)
         w = np.full(m, 1 / m) if self.options.start == "uniform" else self.q.copy()
         product = "hessian" if self.options.product == "auto" else self.options.product
-        return Progress(self.trainer.fresh(self.seed), w, (0,) * m, product)
+        theta = self.trainer.fresh(self.seed) if self.start is None else self.start
+        return Progress(theta, w, (0,) * m, product)
 
     def sgd_steps(self, t: int, at: Progress, tick: Callable[[int], None] = lambda _: None) -> Progress:
         """Alpha steps on sum_g w_g L_g(theta; Q_g): the samples are drawn by w, so that each counts the same."""
@@ -79,7 +85,8 @@ class WeightedTraining:
         each = allotment(at.w, len(rates) * size)
         batches = len(rates) if self.trainer.each_once else None
         drawn = np.array(at.drawn) if batches is None else begun(np.array(at.drawn), each, self.counts, batches)
-        order = mixed(self.rows, drawn, each, t * self.options.alpha * size, t, self.seed, batches)
+        first = self.before + t * self.options.alpha
+        order = mixed(self.rows, drawn, each, first * size, t, self.seed, batches)
         theta = self.trainer.train(
             at.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
         )

@@ -1,14 +1,13 @@
 """`search_forest` and `fit_forest`: Algorithm 2 as a whole, in a folder, resumable.
 
-out/groups/00-NAME/   the search of a group's tree, a run of its own
-out/one-tree/         that of the tree for all groups
-out/fit/              the weighted training
 out/forest.json       the trees and their weights; beside it the model, tables and pictures
+With the paper's method:
+out/groups/00-NAME/   the search of a group's tree, a run of its own
+out/fit/              the weighted training
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,37 +19,41 @@ import numpy as np
 
 from augtree.data import Dataset
 from augtree.data.groups import check_groups
-from augtree.errors import ArgumentError, DataError, RunError, need, whole_number
+from augtree.errors import ArgumentError, DataError, RunError, one_of, whole_number
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import VERSION, Run, read_spec
-from augtree.search.result import TreeResult
-from augtree.search.scorers import SCORERS, ScorerOptions
+from augtree.search.result import TreeResult, cost
+from augtree.search.rounds import searched_space
+from augtree.search.scorers import Cooldown, ScorerOptions
 from augtree.search.scorers.base import Bench
 from augtree.search.search import (
-    CHECK,
     H,
     Watch,
     check_data,
     checked_options,
     data_again,
-    default_space,
     passes_of_one,
+    scorer_again,
+    space_again,
+    space_for,
+    space_spec,
     surroundings,
     task_again,
     told_budget,
 )
 from augtree.tasks import Classification, Task
 from augtree.tasks.trainer import State, Trainer
+from augtree.training.saved import model_files
 from augtree.transforms import Identity, Space, Transform
-from augtree.weighting.common import Common, Held, branches_of
-from augtree.weighting.fit import WeightedTraining
+from augtree.weighting.fit import Progress, WeightedTraining
 from augtree.weighting.legs import Legs
 from augtree.weighting.mirror import effective_size
 from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult, measured
+from augtree.weighting.shared_trunk import Ended, SharedTrunk
 from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
-from augtree.weighting.trees import TOGETHER, check_sendable, group_alone, silent, trees_of_groups
+from augtree.weighting.trees import check_sendable, group_alone, silent, trees_of_groups
 
 
 def search_forest(
@@ -59,96 +62,171 @@ def search_forest(
     space: Space | Sequence[Transform] | None = None,
     *,
     depth: int = 3,
-    scorer: str | ScorerOptions = "anneal",
+    scorer: str | ScorerOptions | None = None,
     probabilities: Sequence[float] = H,
     seed: int = 0,
     out: str | Path | None = None,
     budget: str | float | None = None,
-    check: float = CHECK,
+    check: float = 0.0,
     workers: int = 1,
-    one_tree: bool = True,
-    plain: bool = True,
+    method: str = "shared",
+    plain: bool = False,
     pairs: bool = False,
     watch: Watch = silent,
     **weighting: Any,
 ) -> ForestResult:
-    """One tree for each group of a data set, then one model on all of them with learned weights.
+    """One policy for each group of a data set, and one model on all of them with learned weights.
 
-    Each tree is what `search_tree` gives on that group's samples alone; `budget` and `check` are of each search.
-    With `one_tree`, one for all groups is grown too, and a group has its own only where that lowers its loss in a
-    model of all groups; without it, as in the paper, every group has its own.
-    `workers` searches run side by side, and the result is the same. `weighting` are options of
-    `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a model without any of this,
-    to hold the groups' results and features against; `pairs`
-    also trains a plain model on each pair of groups, for the similarity of their features there.
+    With method "shared" all groups share one trunk, as in `search_tree` with the scorer cooldown: every look is judged
+    group by group, what clearly harms a group leaves that group's play, and the weights are learned in the last part
+    of the training. `budget` is that of `search_tree`, and `workers` cool-downs are done side by side.
+
+    Method "paper" is the paper's own way: a tree for each group from its samples alone (scorer density, unless another
+    is asked for; `depth`, `probabilities`, `budget` and `check` are of each search, `workers` searches run side by
+    side), then Algorithm 2 from uniform weights with raw directions.
+
+    `weighting` are options of `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a
+    model without any of this, to hold the groups' results and features against; `pairs` also trains a plain model on
+    each pair of groups, for the similarity of their features there.
     """
-    task, options = task or Classification(), weighting_of(weighting)
-    space = default_space(data, task) if space is None else Space(list(space))
+    task = task or Classification()
+    space = space_for(data, task, space)
+    if one_of("method", method, METHODS) == "paper":
+        weighting = {"start": "uniform", "d": "raw", **weighting}
+    scorer = ("density" if method == "paper" else "cooldown") if scorer is None else scorer
+    options = weighting_of(weighting)
     wanted = checked_options(depth, scorer, probabilities, seed, budget, check, "greedy")
-    if whole_number("workers", workers, 1, 1024) > 1:
-        check_sendable(task, space, workers)
+    if isinstance(wanted.scorer, Cooldown) != (method == "shared"):
+        rule = "must be cooldown with method shared, and another with method paper"
+        raise ArgumentError("scorer", rule, wanted.scorer.spec()["name"])
+    whole_number("workers", workers, 1, 1024)
     check_data(data, space)
-    check_groups(data)
+    check_groups(data, options.fewest_val)
     wanted.scorer.check(task)
-    for group in data.group_names:
-        task.check(group_alone(data, group))
-    how: dict[str, Any] = {
-        "depth": wanted.depth,
-        "scorer": wanted.scorer,
-        "probabilities": wanted.probabilities,
-        "seed": wanted.seed,
-        "budget": budget,
-        "check": wanted.check,
-    }
+    if method == "shared":
+        space, task = searched_space(space, data, task)
     spec = {
         "version": VERSION,
         "kind": "forest",
         "data": data_spec(data),
         "task": task.spec(),
-        "space": [to_json(candidate) for candidate in space],
-        **{name: how[name] for name in ("depth", "seed", "check")},
+        "space": space_spec(space),
+        "depth": wanted.depth,
+        "seed": wanted.seed,
+        "check": wanted.check,
         "probabilities": list(wanted.probabilities),
         "scorer": wanted.scorer.spec(),
+        "method": method,
         "weighting": options.spec(),
-        "one_tree": one_tree,
         "plain": plain,
         "pairs": pairs,
     }
     with Run.begin(out, spec) as run:
         run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
         run.tell("status", "begun")
-        for line in surroundings(run, task.prepare(data)):
-            watch("note", text=line)
-        grown, whole = trees_of_groups(data, task, space, run, how, workers, watch, one_tree)
-        cost = cost_of(grown)
-        held: dict[str, Held] = {}
-        if whole is not None:
-            trainer = task.prepare(data)
-            bench = Bench(trainer, space, wanted.probabilities, wanted.seed, run)
-            own = {group: result.tree for group, result in grown.items()}
-            held = Common(bench, branches_of(wanted.scorer), whole.tree).held(own, watch)
-            cost |= cost_of_one_tree(whole, run, passes_of_one(trainer))
-            del bench, trainer  # what they have on a GPU, the weighted training may need
-        trees = {group: found if whole is None or held[group].own else whole for group, found in grown.items()}
-        folder = None if run.folder is None else run.folder / "fit"
-        found = {group: result.tree for group, result in trees.items()}
-        make_room(folder, found)
-        result = fit_forest(
-            data, task, found, seed=wanted.seed, out=folder, plain=plain, pairs=pairs, watch=watch, **weighting
-        )
-        result = replace(
-            result,
-            trees=trees,
-            one_tree=whole,
-            held=held,
-            cost={**cost, **result.cost},
-            notes=[*notes_of(grown, whole, held), *result.notes],
-            out=run.folder,
-        )
+        if method == "paper":
+            how = {"scorer": wanted.scorer, "probabilities": wanted.probabilities, "check": wanted.check}
+            how |= {"depth": wanted.depth, "seed": wanted.seed, "budget": budget}
+            extras = {"plain": plain, "pairs": pairs, **weighting}
+            result = by_the_paper(data, task, space, run, how, workers, watch, extras)
+            ended = [status_of(found.out) for found in result.trees.values()]
+        else:
+            limits = (wanted.most_passes, wanted.most_seconds)
+            bench = Bench(task.prepare(data), list(space), wanted.probabilities, wanted.seed, run, told=watch)
+            notes = list(surroundings(run, bench.trainer))
+            assert isinstance(wanted.scorer, Cooldown)
+            search = SharedTrunk(bench, wanted.scorer, options, workers, watch, notes)
+            result = finished(search, search.search(space, limits), plain, pairs)
+            ended = []
         write_forest(run, result, data, task)
-        ended = [status_of(found.out) for found in (*grown.values(), *([whole] if whole else []))]
         run.tell("status", "spent" if "spent" in ended else "done")
         return result
+
+
+METHODS = ("shared", "paper")
+
+
+def by_the_paper(
+    data: Dataset,
+    task: Task,
+    space: Space,
+    run: Run,
+    how: dict[str, Any],
+    workers: int,
+    watch: Watch,
+    extras: dict[str, Any],
+) -> ForestResult:
+    """Algorithm 2 as the paper writes it: each group's tree from its own samples, then one weighted training."""
+    if workers > 1:
+        check_sendable(task, space, workers)
+    for group in data.group_names:
+        task.check(group_alone(data, group))
+    for line in surroundings(run, task.prepare(data)):
+        watch("note", text=line)
+    grown = trees_of_groups(data, task, space, run, how, workers, watch)
+    folder = None if run.folder is None else run.folder / "fit"
+    found = {group: result.tree for group, result in grown.items()}
+    make_room(folder, found)
+    result = fit_forest(data, task, found, seed=how["seed"], out=folder, watch=watch, **extras)
+    notes = [f"{group}: {note}" for group, search in grown.items() for note in search.notes]
+    return replace(
+        result, trees=grown, cost={**cost_of(grown), **result.cost}, notes=[*notes, *result.notes], out=run.folder
+    )
+
+
+def finished(search: SharedTrunk, ended: Ended, plain: bool, pairs: bool) -> ForestResult:
+    """What a search on one trunk gives."""
+    trainer, run, progress = search.trainer, search.run, ended.progress
+    found = run.unit("measures", lambda: (measured(trainer, ended.state), None)).value
+    spent = cost(run, passes_of_one(trainer))
+    more = against_plain(trainer, run, ended.state, search.seed, search.watch, plain=plain, pairs=pairs)
+    weights = dict(zip(trainer.data.group_names, map(float, progress.w), strict=True))
+    counts = np.array([len(trainer.data.indices("train", group)) for group in weights], np.int64)
+    forest = Forest({group: (member.tree, weights[group]) for group, member in ended.forest.groups.items()})
+    return ForestResult(
+        forest=forest,
+        model=trainer.module(ended.state),
+        weights=weights,
+        history=progress.history,
+        measures=found,
+        plain=more[0],
+        effective_size=effective_size(progress.w, counts),
+        similarity=more[1],
+        trees={},
+        cost={"search_equivalents": spent.training_equivalents, "search_seconds": spent.seconds},
+        notes=[*search.notes, *skipped_updates(progress)],
+        metric=trainer.task.metric,
+        deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
+        mean=trainer.mean_and_std()[0],
+        std=trainer.mean_and_std()[1],
+        out_of_play={group: sorted(play.out) for group, play in ended.plays.items()},
+        findings=[finding.row() for finding in ended.findings],
+        cooled=ended.cooled,
+        members=ended.members,
+        out=run.folder,
+    )
+
+
+def skipped_updates(progress: Progress) -> list[str]:
+    """A note where updates of the weights were skipped."""
+    skipped = [row["skipped"] for row in progress.history if row["skipped"]]
+    if not skipped:
+        return []
+    return [f"{len(skipped)} of {len(progress.history)} updates of the weights were skipped: {skipped[0]}"]
+
+
+def against_plain(
+    trainer: Trainer, run: Run, theta: State, seed: int, watch: Watch, *, plain: bool, pairs: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Beside a plain model, and plain models of pairs of groups, where these were asked for."""
+    before: dict[str, Any] = {}
+    alike: dict[str, Any] = {}
+    if plain:
+        watch("plain")
+        before, alike = held_against_plain(trainer, run, theta, seed)
+    if pairs:
+        alike["pairs"] = pairs_of_groups(trainer.data, trainer.task, run, seed, watch)
+    return before, alike
 
 
 def cost_of(grown: Mapping[str, TreeResult]) -> dict[str, float]:
@@ -157,22 +235,6 @@ def cost_of(grown: Mapping[str, TreeResult]) -> dict[str, float]:
         "search_equivalents": sum(result.cost.training_equivalents for result in grown.values()),
         "search_seconds": sum(result.cost.seconds for result in grown.values()),
     }
-
-
-def cost_of_one_tree(whole: TreeResult, run: Run, passes: int) -> dict[str, float]:
-    """What the tree for all cost, and holding the others against it; a training has so many passes."""
-    forward, backward, seconds, _ = run.cost()
-    return {
-        "one_tree_equivalents": round(whole.cost.training_equivalents + (forward + backward) / passes, 3),
-        "one_tree_seconds": round(whole.cost.seconds + seconds, 2),
-    }
-
-
-def notes_of(grown: Mapping[str, TreeResult], whole: TreeResult | None, held: Mapping[str, Held]) -> list[str]:
-    """What the searches had to say, and how each group's own tree did."""
-    searches = {**grown, **({} if whole is None else {TOGETHER: whole})}
-    said = [f"{group}: {note}" for group, result in searches.items() for note in result.notes]
-    return [*said, *(f"{group}: {found}." for group, found in held.items())]
 
 
 def make_room(folder: Path | None, trees: Mapping[str, Tree]) -> None:
@@ -197,7 +259,7 @@ def fit_forest(
     *,
     seed: int = 0,
     out: str | Path | None = None,
-    plain: bool = True,
+    plain: bool = False,
     pairs: bool = False,
     watch: Watch = silent,
     **weighting: Any,
@@ -235,18 +297,10 @@ def fit_forest(
         training = WeightedTraining(trainer, forest, options, seed)
         at = Legs(training, run, watch).finished()
         found = run.unit("measures", lambda: (measured(trainer, at.theta), None)).value
-        before: dict[str, Any] = {}
-        alike: dict[str, Any] = {}
-        if plain:
-            watch("plain")
-            before, alike = held_against_plain(trainer, run, at.theta, seed)
-        if pairs:
-            alike["pairs"] = pairs_of_groups(data, task, run, seed, watch)
-        skipped = [row["skipped"] for row in at.history if row["skipped"]]
+        before, alike = against_plain(trainer, run, at.theta, seed, watch, plain=plain, pairs=pairs)
         if options.eta > 0 and training.rounds < 2:
             notes.append(f"The weights were never updated: {trainer.total_steps} steps are not more than alpha.")
-        if skipped:
-            notes.append(f"{len(skipped)} of {len(at.history)} updates of the weights were skipped: {skipped[0]}")
+        notes += skipped_updates(at)
         names = data.group_names
         weights = {name: float(w) for name, w in zip(names, at.w, strict=True)}
         legs = list(run.units("leg/"))
@@ -358,15 +412,12 @@ def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> N
     """All that a user takes away."""
     if run.folder is None:
         return
-    weights = {name: t.detach().cpu().contiguous().clone() for name, t in result.model.state_dict().items()}
-    about = {"mean": result.mean, "std": result.std, "classes": data.classes, "task": task.spec()}
     content = {
         "forest.json": to_json(result.forest).encode(),
         "forest.svg": result.forest.to_svg().encode(),
         "weights.csv": result.weights_csv().encode(),
         "groups.csv": result.groups_csv().encode(),
-        "model.safetensors": need("safetensors.torch", "cli").save(weights),
-        "training.json": (json.dumps(about, indent=1, allow_nan=False) + "\n").encode(),
+        **model_files(result.model, task.spec(), data.classes, result.mean, result.std),
         "result.json": result.to_json().encode(),
     }
     for name, bytes_ in content.items():
@@ -393,18 +444,17 @@ def resume(
     if spec["kind"] == "fit":
         trees = {group: checked_tree(reader.policy(text)) for group, text in spec["trees"].items()}
         return fit_forest(data, task, trees, **common)
-    scorer: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec["scorer"].items()}
     return search_forest(
         data,
         task,
-        [checked_candidate(reader.policy(text)) for text in spec["space"]],
+        space_again(spec["space"], reader),
         depth=spec["depth"],
-        scorer=SCORERS[scorer.pop("name")](**scorer),
+        scorer=scorer_again(spec["scorer"], place),
         probabilities=spec["probabilities"],
         budget=told_budget(place) if budget is None else budget,
         check=spec["check"],
         workers=workers,
-        one_tree=spec["one_tree"],
+        method=spec["method"],
         **common,
     )
 
@@ -413,11 +463,4 @@ def checked_tree(policy: Any) -> Tree:
     """A policy that is a tree."""
     if not isinstance(policy, Tree):
         raise RunError(f"a run of a forest must hold trees, got {policy}")
-    return policy
-
-
-def checked_candidate(policy: Any) -> Transform:
-    """A policy that is a transform."""
-    if not isinstance(policy, Transform):
-        raise RunError(f"a space must hold transforms, got {policy}")
     return policy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +20,13 @@ LEGS = 10
 class Legs:
     """The parts of one training."""
 
-    def __init__(self, training: WeightedTraining, run: Run, watch: Watch) -> None:
+    def __init__(
+        self, training: WeightedTraining, run: Run, watch: Watch, legs: Sequence[range] | None = None
+    ) -> None:
         self.training, self.run, self.watch = training, run, watch
         rounds = training.rounds
         size = -(-rounds // LEGS)
-        self.legs = [range(start, min(start + size, rounds)) for start in range(0, rounds, size)]
+        self.legs = legs or [range(start, min(start + size, rounds)) for start in range(0, rounds, size)]
 
     def finished(self) -> Progress:
         """The training at its end."""

@@ -17,10 +17,10 @@ from augtree.data import Dataset
 from augtree.data.groups import ALL
 from augtree.errors import ArgumentError
 from augtree.policies import Forest
+from augtree.search.play import in_words
 from augtree.search.result import TreeResult
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import State, Trainer
-from augtree.weighting.common import Held
 
 Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By split, by group (and `all`), by metric; `samples` is their number."""
@@ -45,7 +45,7 @@ class ForestResult:
     similarity: Mapping[str, Any] = field(repr=False)
     """The paper's s(i, j) of the groups' features, without and with the forest; empty where that was left out."""
     trees: Mapping[str, TreeResult] = field(repr=False)
-    """The search of each group's tree, which may be that of the one for all; empty for `fit_forest`."""
+    """The search of each group's tree, with the paper's method; else empty."""
     cost: Mapping[str, float]
     """Training equivalents and seconds, of the searches and of the weighted training."""
     notes: Sequence[str]
@@ -53,10 +53,14 @@ class ForestResult:
     deterministic: bool
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    one_tree: TreeResult | None = field(default=None, repr=False)
-    """One tree for all groups, where it was asked for."""
-    held: Mapping[str, Held] = field(default_factory=dict, repr=False)
-    """How each group's own tree did against that one in a model of all groups."""
+    out_of_play: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What left each group's play; empty where nothing was searched, or with the paper's method."""
+    findings: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    """What each look said of each factor, in all groups together and in each."""
+    cooled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Validation loss and metric after each of the last cool-downs: with the forest, and with one policy for all."""
+    members: Sequence[str] = ()
+    """The cool-downs whose average the model is."""
     out: Path | None = None
 
     def average(self, split: str = "test", measures: Measures | None = None) -> float | None:
@@ -101,7 +105,7 @@ class ForestResult:
 
     def to_text(self) -> str:
         """The table of the groups, as Markdown."""
-        head = ["group", "weight", "samples", self.metric, *(["without"] if self.plain else []), "what mattered most"]
+        head = ["group", "weight", "samples", self.metric, *(["without"] if self.plain else []), "out of play" if self.out_of_play else "what mattered most"]
         split, body = self.judged_on, []
         for group, found in self.measures[split].items():
             cells = [group, f"{self.weights[group]:.3f}" if group in self.weights else "", str(int(found["samples"]))]
@@ -109,10 +113,16 @@ class ForestResult:
             if self.plain:
                 plain = self.plain[split][group].get(self.metric)
                 cells.append("" if plain is None else f"{plain:.4f}")
-            body.append([*cells, most_important(self.trees.get(group))])
+            body.append([*cells, self.about(group)])
         wide = [max(map(len, column)) for column in zip(head, *body, strict=True)]
         rows = [head, ["-" * width for width in wide], *body]
         return "\n".join(f"| {' | '.join(map(str.ljust, row, wide))} |" for row in rows)
+
+    def about(self, group: str) -> str:
+        """What there is to say of a group's tree in a few words."""
+        if self.out_of_play:
+            return ", ".join(map(in_words, self.out_of_play[group])) if group in self.out_of_play else ""
+        return most_important(self.trees.get(group))
 
     def to_json(self) -> str:
         """Everything but the model."""
@@ -125,7 +135,10 @@ class ForestResult:
                 group: {name: asdict(value) for name, value in found.importances.items()}
                 for group, found in self.trees.items()
             },
-            "own_trees": {group: found._asdict() for group, found in self.held.items()},
+            "out_of_play": {group: list(names) for group, names in self.out_of_play.items()},
+            "findings": [dict(finding) for finding in self.findings],
+            "cooled": {name: list(values) for name, values in self.cooled.items()},
+            "members": list(self.members),
             "effective_size": self.effective_size,
             "similarity": self.similarity,
             "history": list(self.history),

@@ -25,7 +25,6 @@ from augtree.transforms import Space, Transform
 CONTEXT = get_context("spawn")
 Job = tuple[Dataset, Task, list[Transform], dict[str, Any]]
 """What a search is called with."""
-TOGETHER = "all together"
 LONGEST = 60
 """Letters of a group's name in that of its folder."""
 
@@ -35,28 +34,22 @@ def silent(*_: Any, **__: Any) -> None:
 
 
 def trees_of_groups(
-    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch, one_tree: bool
-) -> tuple[dict[str, TreeResult], TreeResult | None]:
-    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone.
-
-    And one for all, where that is wanted and there are several groups.
-    """
-    jobs: dict[str | None, Job] = {}
-    if one_tree and len(data.group_names) > 1:  # the longest search first
-        place = None if run.folder is None else run.folder / "one-tree"
-        jobs[None] = (data, task, list(space), {**how, "out": place})
+    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
+) -> dict[str, TreeResult]:
+    """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
+    jobs: dict[str, Job] = {}
     for i, name in enumerate(data.group_names):
         jobs[name] = (group_alone(data, name), task, list(space), {**how, "out": folder_of(run.folder, i, name)})
     found = searched(jobs, workers, watch)
-    return {name: found[name] for name in data.group_names}, found.get(None)
+    return {name: found[name] for name in data.group_names}
 
 
-def searched(jobs: dict[str | None, Job], workers: int, watch: Watch) -> dict[str | None, TreeResult]:
+def searched(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, TreeResult]:
     """All these searches, so many side by side."""
-    found: dict[str | None, TreeResult] = {}
+    found: dict[str, TreeResult] = {}
     if workers == 1 or len(jobs) == 1:
         for number, (name, job) in enumerate(jobs.items(), 1):
-            watch("group", group=name or TOGETHER, number=number, of=len(jobs), data=job[0])
+            watch("group", group=name, number=number, of=len(jobs), data=job[0])
             found[name] = search_group(*job, watch)
         return found
     others = set(active_children())
@@ -66,8 +59,7 @@ def searched(jobs: dict[str | None, Job], workers: int, watch: Watch) -> dict[st
             waiting = {pool.submit(search_packed, pickle.dumps(job)): name for name, job in jobs.items()}
             for done in as_completed(waiting):
                 found[waiting[done]] = done.result()
-                group = waiting[done] or TOGETHER
-                watch("grown", group=group, result=done.result(), number=len(found), of=len(jobs))
+                watch("grown", group=waiting[done], result=done.result(), number=len(found), of=len(jobs))
         except BrokenProcessPool as error:
             rule = (
                 'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again; or a'

@@ -1,0 +1,95 @@
+"""Two-level factorial designs: which factors are left out in which run of a look, and what each run tells of them.
+
+Every factor is left out in half of the runs, in all columns balanced against each other, so that each run tells of
+every factor. The first columns are the products of an odd number of generators (up to half as many factors as runs:
+no effect is then mixed with the interaction of two others), then those of an even number. Columns that no factor
+needs hold nothing but interactions and the luck of the branches: their size says how far an effect can be trusted.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Signs = NDArray[np.int64]
+LARGEST = 6
+"""No design has more than 2 to the power of so many runs."""
+
+
+class Effect(NamedTuple):
+    """What leaving a factor out does to the loss: above zero, the factor does harm."""
+
+    harm: float
+    se: float
+    """From the samples, and from the luck of the branches."""
+
+    @property
+    def z(self) -> float:
+        """The harm in standard errors; 0 where there is no difference at all."""
+        return self.harm / self.se if self.se > 0 else 0.0
+
+
+def signs(factors: int, spare: int = 0) -> Signs:
+    """A row for each run and a column for each contrast, +1 where it is left out; the factors' columns come first.
+
+    There are at least 8 runs, and `spare` columns that no factor needs.
+
+    >>> signs(3).tolist()[:2]
+    [[-1, -1, -1, -1, 1, 1, 1], [1, -1, -1, 1, -1, -1, 1]]
+    """
+    power = next((k for k in range(3, LARGEST) if 2**k > factors + spare), LARGEST)
+    base = np.array(list(product((-1, 1), repeat=power)), np.int64)[:, ::-1]
+    orders = sorted(range(1, power + 1), key=lambda order: (order % 2 == 0, order))
+    columns = [base[:, list(chosen)].prod(1) for order in orders for chosen in combinations(range(power), order)]
+    return np.stack(columns, axis=1)
+
+
+def most_factors() -> int:
+    """How many factors the largest design has room for."""
+    return int(2**LARGEST - 1)
+
+
+def contrasts(losses: Floats, design: Signs) -> Floats:
+    """For each column and sample, how much lower its loss is in the runs without the factor than in those with it."""
+    return np.asarray(-2 / len(design) * design.T @ losses)
+
+
+def effects(found: Floats, factors: int, noise: float) -> list[Effect]:
+    """The effects of the factors from the contrasts of some samples, where branches differ by `noise` anyway."""
+    count = found.shape[1]
+    spread = found[:factors].std(axis=1, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(factors)
+    means = found[:factors].mean(axis=1)
+    return [Effect(float(mean), float(np.hypot(se, noise))) for mean, se in zip(means, spread, strict=True)]
+
+
+def noise_of(unused: Floats) -> float:
+    """The size of contrasts that hold no factor; 0 where there are none."""
+    return float(np.sqrt((unused.mean(axis=1) ** 2).mean())) if len(unused) else 0.0
+
+
+def shrunk(groups: dict[str, Effect]) -> tuple[Effect, dict[str, Effect]]:
+    """The effect in all groups together, and each group's own drawn towards it (DerSimonian and Laird 1986).
+
+    Where the groups differ by no more than their noise, every group has the common one.
+    """
+    means = np.array([effect.harm for effect in groups.values()])
+    variances = np.array([max(effect.se, 1e-12) ** 2 for effect in groups.values()])
+    weights = 1 / variances
+    common = float((weights * means).sum() / weights.sum())
+    variance = float(1 / weights.sum())
+    excess = float((weights * (means - common) ** 2).sum()) - (len(means) - 1)
+    scale = float(weights.sum() - (weights**2).sum() / weights.sum())
+    between = max(0.0, excess / scale) if scale > 0 else 0.0
+    if between > 0:
+        wide = 1 / (variances + between)
+        common, variance = float((wide * means).sum() / wide.sum()), float(1 / wide.sum())
+    out = {}
+    for name, mean, own in zip(groups, means, variances, strict=True):
+        pull = own / (own + between)
+        var = (1 - pull) * own + pull**2 * variance
+        out[name] = Effect(float(pull * common + (1 - pull) * mean), float(np.sqrt(var)))
+    return Effect(common, float(np.sqrt(variance))), out

@@ -1,0 +1,110 @@
+"""What is in play: the basics and styles of a space that have not been found to do harm, and the mixture of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from augtree.policies import Forest, Tree
+from augtree.transforms import Chain, Identity, OneOf, Space
+from augtree.transforms.base import Policy, Transform
+from augtree.transforms.traits import ALONE, TRAIT_WORDS, traits
+
+RARE = 1 / 12
+"""A trait of no more than this share of the candidates is not asked for: too few samples have it to tell."""
+HALF = 0.5
+"""Each basic is on for so many samples of the mixture, and each transform of the user's on top of a style."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """A space without the factors that are out. Factors are its basics, by name, and the traits of its candidates."""
+
+    space: Space
+    out: frozenset[str] = frozenset()
+
+    @property
+    def basic_factors(self) -> tuple[str, ...]:
+        """The basics in play, and the user's own transforms, by name."""
+        named = [part.name for part in (*self.space.basics, *self.space.own)]
+        return tuple(name for name in dict.fromkeys(named) if name not in self.out)
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """All that is in play and could leave it: these, the traits of the candidates, and augmenting every sample."""
+        held = Counter(trait for style in self.space.distinct for trait in sorted(traits(style)))
+        common = [trait for trait, count in held.items() if count > RARE * len(self.space.distinct)]
+        found = dict.fromkeys([*self.basic_factors, *common, ALONE])
+        return tuple(name for name in found if name not in self.out)
+
+    def without(self, factors: Iterable[str]) -> Play:
+        """The same with less in play."""
+        return replace(self, out=self.out | frozenset(factors))
+
+    @property
+    def basics(self) -> tuple[Transform, ...]:
+        """The basics in play."""
+        return tuple(basic for basic in self.space.basics if basic.name not in self.out)
+
+    @property
+    def styles(self) -> tuple[Transform, ...]:
+        """The candidates in play; Identity always is."""
+        return tuple(style for style in self.space.distinct if not traits(style) & self.out)
+
+    @property
+    def on_top(self) -> tuple[Transform, ...]:
+        """The user's own transforms in play, which may come on top of any style."""
+        return tuple(own for own in self.space.own if not traits(own) & self.out)
+
+    @property
+    def augmented(self) -> float:
+        """The share of samples that are augmented at all."""
+        return HALF if ALONE in self.out else 1.0
+
+    def mixture(self) -> Tree:
+        """Any basic or not, any style, any own transform or not: the policy of the trunk."""
+        steps: list[tuple[Transform, float]] = [(basic, HALF) for basic in self.basics]
+        return self.tree(*steps, one_of(self.styles), *((own, HALF) for own in self.on_top))
+
+    def drawn_alike(self) -> Tree:
+        """The same mixture, with what is out left in its place at p = 0, so that mixtures share their draws."""
+        steps: list[tuple[Transform, float]] = []
+        steps += [(basic, HALF if basic in self.basics else 0.0) for basic in self.space.basics]
+        steps += [(one_of(self.styles), 1.0)]
+        steps += [(own, HALF if own in self.on_top else 0.0) for own in self.space.own]
+        return Tree().with_node(1, Chain(steps), self.augmented)
+
+    def over_basics(self, style: Transform) -> Tree:
+        """One style, after all basics in play."""
+        return self.tree(*self.basics, style)
+
+    def tree(self, *steps: Transform | tuple[Transform, float] | None) -> Tree:
+        """These steps at the root; the empty tree where nothing is done."""
+        done = [step for step in steps if step is not None and not isinstance(step, Identity)]
+        if not done:
+            return Tree()
+        alone = done[0] if len(done) == 1 and isinstance(done[0], Transform) else Chain(done)
+        return Tree().with_node(1, alone, self.augmented)
+
+
+def one_of(styles: Sequence[Transform]) -> Transform:
+    """One of them, or the only one."""
+    return styles[0] if len(styles) == 1 else OneOf(styles)
+
+
+Plays = Mapping[str, Play]
+"""What is in play in each group; a search that knows no groups has one, by the name ''."""
+
+
+def policy_of(plays: Plays, made: Mapping[str, Tree], shares: Mapping[str, float]) -> Policy:
+    """The groups' trees as one policy: a tree where all have the same, else a forest."""
+    trees = list(made.values())
+    if all(tree == trees[0] for tree in trees) and set(plays) == {""}:
+        return trees[0]
+    return Forest({group: (made[group], shares[group]) for group in plays})
+
+
+def in_words(factor: str) -> str:
+    """A factor as people say it."""
+    return TRAIT_WORDS.get(factor, factor)

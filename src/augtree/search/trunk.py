@@ -1,0 +1,265 @@
+"""The trunk: one model that trains at a constant rate on the mixture of all that is in play, with looks on its way.
+
+A look is a set of short cool-downs from the trunk, planned as a factorial design: each leaves half of the factors out,
+so that all of them tell of every factor. What does clear harm leaves play, in all groups or in one; then the same
+trunk trains on, on what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from augtree.errors import TaskError
+from augtree.policies import Forest
+from augtree.search.branches import Branch, Crew, Losses
+from augtree.search.design import Effect, contrasts, effects, noise_of, shrunk, signs
+from augtree.search.play import Play, Plays, in_words
+from augtree.search.scorers.base import Bench, Model, mean, se
+from augtree.search.scorers.cooldown import Cooldown, Plan
+from augtree.tasks.trainer import Rows, State, seed_of
+from augtree.training.schedules import cool_down, rates
+from augtree.transforms.base import Policy
+
+EVERYBODY = ""
+"""The one group of a search that knows no groups."""
+SEGMENT = 0.5
+"""No part of the trunk is longer than so many trainings: a stopped search loses at most one."""
+FEWEST_SPARE = 3
+"""So many contrasts that hold no factor say how much branches differ by luck, in all looks together."""
+BENEFIT = 2.0
+"""A group keeps what leaves all others where it gains by so many standard errors."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one look says of one factor."""
+
+    look: int
+    at: float
+    """How long the trunk had trained, in trainings."""
+    factor: str
+    harm: Effect
+    """In all groups together."""
+    groups: Mapping[str, Effect]
+    """In each group, drawn towards all."""
+    left: tuple[str, ...]
+    """The groups in which it left play."""
+
+    def row(self) -> dict[str, Any]:
+        """As a value for a file."""
+        groups = {name: {"harm": e.harm, "se": e.se} for name, e in self.groups.items()}
+        about = {"look": self.look, "at": self.at, "factor": self.factor, "harm": self.harm.harm, "se": self.harm.se}
+        return {**about, "groups": groups, "left": list(self.left)}
+
+
+@dataclass
+class Trunk:
+    """A trunk on its way; `plays` has what is in play in each group."""
+
+    bench: Bench
+    crew: Crew
+    options: Cooldown
+    plan: Plan
+    plays: Plays
+    told: Callable[..., None]
+    findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.trainer, self.seed = self.bench.trainer, self.bench.seed
+        data = self.trainer.data
+        self.grouped = set(self.plays) != {EVERYBODY}
+        self.rows: Rows = np.sort(data.indices("val"))
+        names = [data.group_names[group] for group in data.groups[self.rows]]
+        self.group_of_rows = np.array(names if self.grouped else [EVERYBODY] * len(names), dtype=object)
+        train = data.groups[data.indices("train")]
+        counts = {name: int((train == number).sum()) for number, name in enumerate(data.group_names)}
+        total = sum(counts.values())
+        self.shares = {g: counts[g] / total for g in self.plays} if self.grouped else {EVERYBODY: 1.0}
+        self.step, self.part = 0, 0
+        self.model: Model | None = None
+        self.unused: list[Losses] = []
+
+    # ---- mix, and go on
+
+    def grow(self) -> Model:
+        """The trunk to its end, with all looks."""
+        for number, place in enumerate(self.plan.looks):
+            self.train_to(place)
+            self.look(number, place, last=number == len(self.plan.looks) - 1)
+        self.train_to(self.plan.trunk)
+        assert self.model is not None
+        return self.model
+
+    def train_to(self, place: float) -> None:
+        """Train on until the trunk is so long, in trainings."""
+        one = self.trainer.total_steps
+        target = max(1, round(place * one))
+        while self.step < target:
+            end = min(target, self.step + max(1, round(SEGMENT * one)))
+            self.segment(end)
+
+    def segment(self, end: int) -> None:
+        """One part of the trunk."""
+        before, first, policy = self.model, self.step, self.mixture(self.plays)
+
+        def work() -> State:
+            start = self.trainer.fresh(self.seed) if before is None else before()
+            state = self.trainer.train(
+                start, policy, self.rates(first, end), seed_of(self.seed, "trunk"),
+                tick=lambda done: self.told("trained_on", steps=first + done),
+            )  # fmt: skip
+            if before is not None:
+                before.forget()
+            return state
+
+        self.part += 1
+        self.model = self.bench.training(f"trunk/{self.part}", work)
+        self.bench.run.drop(f"trunk-{self.part - 2}")
+        self.step = end
+        self.told("trunk", trainings=end / self.trainer.total_steps)
+
+    def rates(self, first: int, end: int) -> list[float]:
+        """The trunk's learning rate from a step on: the warm-up of a training, then always the same."""
+        task = self.trainer.task
+        rise = rates("constant-linear", self.trainer.total_steps, warmup=task.warmup, decay=0)
+        return [task.rate * (rise[i] if i < len(rise) else 1.0) for i in range(first, end)]
+
+    def mixture(self, plays: Plays) -> Policy:
+        """The mixture of each group's play; mixtures share their draws."""
+        trees = {group: play.drawn_alike() for group, play in plays.items()}
+        return Forest({g: (tree, self.shares[g]) for g, tree in trees.items()}) if self.grouped else trees[EVERYBODY]
+
+    # ---- look
+
+    def look(self, number: int, place: float, *, last: bool) -> None:
+        """Ask what does harm, and let it leave play."""
+        asked = self.factors(first=number == 0 and not last)
+        if not asked:
+            return
+        spare = max(1, FEWEST_SPARE - sum(len(each) for each in self.unused))
+        design = signs(len(asked), spare)
+        runs = [[name for name, sign in zip(asked, row, strict=False) if sign > 0] for row in design]
+        losses = self.losses(number, [self.without(out) for out in runs])
+        found = contrasts(losses, design)
+        self.unused.append(found[len(asked) :])
+        sure = self.options.sure if last else self.options.clear
+        mine = {group: self.group_of_rows == group for group in self.plays}
+        by_group = {group: self.judged(found[:, rows], asked, rows) for group, rows in mine.items()}
+        for i, factor in enumerate(asked):
+            where = [group for group, play in self.plays.items() if factor in play.factors]
+            finding = self.decided(number, place, factor, {g: by_group[g][i] for g in where}, sure)
+            self.findings.append(finding)
+            self.told("finding", finding=finding, grouped=self.grouped)
+        self.plays = {
+            group: play.without(f.factor for f in self.findings if group in f.left)
+            for group, play in self.plays.items()
+        }
+
+    def factors(self, *, first: bool) -> list[str]:
+        """What is asked for; at the first of several looks the basics alone: whether the others help shows later."""
+        found: dict[str, None] = {}
+        for play in self.plays.values():
+            found |= dict.fromkeys(play.basic_factors if first and play.basic_factors else play.factors)
+        return list(found)
+
+    def without(self, factors: Sequence[str]) -> Plays:
+        """All groups' play without some factors."""
+        return {group: play.without(factors) for group, play in self.plays.items()}
+
+    def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
+        """The validation losses after a cool-down on each mixture: a row each."""
+        one = self.trainer.total_steps
+        steps = min(max(self.options.shortest, round(self.options.look * one / len(plays))), max(1, one // 4))
+        down = tuple(self.trainer.task.rate * share for share in cool_down(steps))
+        seed = seed_of(self.seed, "look", number)
+        branches = {
+            f"look/{number}/{i}": Branch(self.mixture(play), down, seed, self.rows) for i, play in enumerate(plays)
+        }
+        about = {"look": number, "at": round(self.step / one, 4), "steps": steps}
+        return np.stack([loss for _, loss, _ in branched(self, branches, about)])
+
+    def judged(self, found: Losses, asked: Sequence[str], rows: Any) -> list[Effect]:
+        """The effects of the factors on the samples of one group; branches differ by luck, as former looks say too."""
+        noise = noise_of(np.concatenate([each[:, rows] for each in self.unused]))
+        return effects(found, len(asked), noise)
+
+    def decided(self, number: int, place: float, factor: str, groups: dict[str, Effect], sure: float) -> Finding:
+        """In which groups a factor leaves play.
+
+        In all, where it does clear harm to all together; but a group that it clearly helps keeps it, and one that it
+        clearly harms loses it even where the others may keep it.
+        """
+        common, own = shrunk(groups)
+        harmful = common.z > sure
+        left = [g for g, e in own.items() if (harmful and e.z > -BENEFIT) or (not harmful and e.z > sure)]
+        return Finding(number, round(place, 4), factor, common, own, tuple(left))
+
+
+def branched(
+    trunk: Trunk, branches: Mapping[str, Branch], about: Mapping[str, Any], words: Mapping[str, str] | None = None
+) -> list[tuple[str, Losses, Model | None]]:
+    """Branches from the trunk as it is, each a unit of the run: its losses, and its model where that is kept."""
+    bench, model = trunk.bench, trunk.model
+    assert model is not None
+    missing = [key for key in branches if bench.run.find(key) is None]
+    work = trunk.crew.work(model(), [branches[key] for key in missing]) if missing else iter(())
+    out = []
+    for key, branch in branches.items():
+        made: list[State] = []
+
+        def done(key: str = key, made: list[State] = made) -> tuple[dict[str, Any], Losses]:
+            found = next(work)
+            if not np.isfinite(found.losses).all():
+                raise TaskError(f"the model must train on the mixture, but its losses are not finite ({key})")
+            value = {"candidate": (words or {}).get(key, "mixture"), **about}
+                value |= {"loss": mean(found.losses), "loss_se": se(found.losses)}
+            value |= {} if found.metric is None else {"metric": found.metric}
+            if found.state is not None:
+                made.append(found.state)
+                sha = bench.run.keep(key.replace("/", "-"), found.state.tensors, found.state.step)
+                value |= {"sha256": sha, "step": found.state.step}
+            return value, found.losses
+
+        unit = bench.run.unit(key, done)
+        trunk.told("cooled", key=key, **unit.value)
+        kept = Model(partial_again(trunk, key, branch, unit.value), *made) if branch.kept else None
+        assert unit.losses is not None
+        out.append((key, unit.losses, kept))
+    return out
+
+
+def partial_again(trunk: Trunk, key: str, branch: Branch, value: Mapping[str, Any]) -> Callable[[], State]:
+    """The model of a branch, read from its file, or trained again where that is lost."""
+    bench, model = trunk.bench, trunk.model
+
+    def again() -> State:
+        assert model is not None
+        tensors = bench.run.kept(key.replace("/", "-"), value["sha256"])
+        if tensors is None:
+            return bench.once_more(lambda: bench.trainer.train(model(), branch.policy, branch.rates, branch.seed))
+        return State({name: tensor.to(bench.trainer.device) for name, tensor in tensors.items()}, value["step"])
+
+    return again
+
+
+def words_of(finding: Finding) -> str:
+    """A finding in a sentence."""
+    harm = f"{abs(finding.harm.harm):.3f} ± {finding.harm.se:.3f}"
+    side = "costs" if finding.harm.harm > 0 else "brings"
+    return f"{in_words(finding.factor)}: {side} {harm} in validation loss"
+
+
+def same_play(plays: Plays) -> bool:
+    """Whether all groups have the same in play."""
+    return len({play.out for play in plays.values()}) == 1
+
+
+def common_play(plays: Plays) -> Play:
+    """What is in play in most groups."""
+    outs = [play.out for play in plays.values()]
+    kept = {factor for out in outs for factor in out if sum(factor in other for other in outs) * 2 > len(outs)}
+    return replace(next(iter(plays.values())), out=frozenset(kept))

@@ -1,0 +1,61 @@
+"""What a candidate is made of, as far as a search can find it harmful: geometry, tones, or something by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from augtree.transforms import composites as made
+from augtree.transforms import graphs, images, simclr
+from augtree.transforms.base import Identity, Transform
+from augtree.transforms.crops import RandomCrop
+
+GEOMETRY, TONES, STRONG, ALONE = "geometry", "tones", "strong ratios", "samples left alone"
+"""ALONE is no trait but a factor of its own: whether half of the samples should not be augmented at all."""
+STRONGER_THAN = 0.25
+"""Ratios of graphs from here on are strong."""
+TRAIT_WORDS = {
+    "Flip": "flips left-right",
+    "VerticalFlip": "flips up-down",
+    "QuarterTurn": "quarter turns",
+    "PadCrop": "crops",
+    GEOMETRY: "geometry (shears, shifts, small turns)",
+    TONES: "tones (brightness, colours, contrast, ...)",
+    STRONG: "strong ratios",
+    ALONE: "augmenting every sample",
+}
+"""What factors are called in sentences."""
+TONAL = (
+    *(made.RandTones, made.TrivialTones, simclr.ColorDistortion),
+    *(images.Enhancement, images.Plain, images.Solarize, images.Posterize),
+)
+GEOMETRIC = (made.RandGeometry, made.TrivialGeometry, images.Geometry, RandomCrop, simclr.Rotation)
+BOTH = (made.RandAugment, made.TrivialAugment, made.AutoAugment)
+
+
+def traits(transform: Transform) -> frozenset[str]:
+    """The traits of a transform and of all that it is made of.
+
+    >>> from augtree.transforms import Chain, Cutout, RandTones, TrivialAugment
+    >>> sorted(traits(TrivialAugment())), sorted(traits(Chain([RandTones(), Cutout(1.0)])))
+    (['geometry', 'tones'], ['Cutout', 'tones'])
+    """
+    if isinstance(transform, Identity):
+        return frozenset()
+    if isinstance(transform, made.Chain | made.OneOf):
+        return union(part for part, weight in transform.pairs if weight > 0)
+    if hasattr(transform, "nodes"):  # a tree
+        return union(node.transform for node in transform.nodes.values())
+    if isinstance(transform, GEOMETRIC):
+        return frozenset({GEOMETRY})
+    if isinstance(transform, TONAL):
+        return frozenset({TONES})
+    if isinstance(transform, BOTH):
+        return frozenset({GEOMETRY, TONES})
+    strong = transform.domain == "graph" and (transform.magnitude or 0) > STRONGER_THAN
+    names = [kind.__name__ for kind in graphs.FOUR] if isinstance(transform, graphs.GraphCL) else [transform.name]
+    return frozenset([*names, *([STRONG] if strong else [])])
+
+
+def union(parts: Iterable[Transform]) -> frozenset[str]:
+    """The traits of several."""
+    return frozenset().union(*(traits(part) for part in parts))
