@@ -216,7 +216,7 @@ def branched(
             if not np.isfinite(found.losses).all():
                 raise TaskError(f"the model must train on the mixture, but its losses are not finite ({key})")
             value = {"candidate": (words or {}).get(key, "mixture"), **about}
-                value |= {"loss": mean(found.losses), "loss_se": se(found.losses)}
+            value |= {"loss": mean(found.losses), "loss_se": se(found.losses)}
             value |= {} if found.metric is None else {"metric": found.metric}
             if found.state is not None:
                 made.append(found.state)
