@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,11 @@ from augtree.data import Dataset
 from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError
 from augtree.files import write_atomically
-from augtree.search import Anneal, search_tree
+from augtree.search import search_tree
 from augtree.tasks import Classification
 from augtree.tasks.semisupervised import SemiSupervised
 from augtree.transforms import Chain, Flip, PadCrop
-from cifar_policies import percent, policy_of, summary
+from cifar_policies import percent, policy_of, searched_bare, summary
 from measure import machine, table, write
 
 TASKS = {"semisupervised": SemiSupervised, "classification": Classification}
@@ -72,20 +73,17 @@ def task_of(options: argparse.Namespace) -> Classification:
 
 def search(options: argparse.Namespace) -> None:
     data = read(options)
-    asked = {name: tuple(v) if isinstance(v, list) else v for name, v in json.loads(options.scorer).items()}
-    given: dict[str, Any] = asked
-    scorer = Anneal(**given)
     for seed in options.seeds:
+        place = options.out / f"tree-{seed}"
         result = search_tree(
-            data, task_of(options), at.spaces.images(composites=options.composites), depth=options.depth,
-            scorer=scorer, seed=seed, out=options.out / f"{options.name}-{seed}", check=0.0, budget=options.budget,
-        )  # fmt: skip
-        print(options.name, seed, result.tree, result.cost, flush=True)
+            data, task_of(options), depth=options.depth, seed=seed, out=place, budget=options.budget
+        )
+        print(seed, result.tree, result.cost, result.verdict(), flush=True)
 
 
 def train(options: argparse.Namespace) -> None:
     data, task = read(options), task_of(options)
-    trainer = task.prepare(data)
+    trainers = {bare: (replace(task, preprocess=None) if bare else task).prepare(data) for bare in (False, True)}
     folder = options.out / "trainings"
     folder.mkdir(parents=True, exist_ok=True)
     for seed in options.seeds:
@@ -93,7 +91,8 @@ def train(options: argparse.Namespace) -> None:
             policy = Path(given).parent.name if given.endswith(".json") else given
             name = policy if options.task == "semisupervised" else f"labels alone, {policy}"
             path = folder / f"{name.replace(', ', '-').replace(' ', '-')}.{seed}.json"
-            about = {"policy": name, "seed": seed, "task": task.spec(), "data": data.fingerprint}
+            trainer = trainers[searched_bare(given)]
+            about = {"policy": name, "seed": seed, "task": trainer.task.spec(), "data": data.fingerprint}
             if path.exists():
                 check_same(path, about)
                 continue
@@ -164,11 +163,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--options", default="{}", help="further options of the task, as JSON")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
-    parser.add_argument("--composites", action="store_true")
-    parser.add_argument("--name", default="anneal")
     parser.add_argument("--depth", type=int, default=3)
-    parser.add_argument("--budget", type=float, default=12, help="training equivalents")
+    parser.add_argument("--budget", type=float, help="training equivalents, if not the two of a search")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--policies", nargs="+", default=["none", "randaugment", "trivialaugment"])
     options = parser.parse_args()

@@ -36,7 +36,7 @@ def main() -> None:
     policies: dict[str, Any] = {"none": None} | {name: name for name in names}
     searches = []
     for seed in range(options.searches):
-        found = search_tree(data, task, depth=2, seed=seed, check=0, out=options.out / f"search-{seed}")
+        found = search_tree(data, task, depth=2, seed=seed, out=options.out / f"search-{seed}")
         policies[f"tree, search {seed}"] = found.tree
         searches.append({"seed": seed, "tree": str(found.tree), **vars(found.cost)})
         print(seed, found.tree, found.cost, flush=True)

@@ -1,4 +1,4 @@
-"""Contrastive learning on pictures from scratch: SimCLR's chain against a tree from the seven transforms.
+"""Contrastive learning on pictures from scratch: the free policies against what a search finds.
 
     python benchmarks/cifar_semisupervised.py write set.npz --root DIR --train 20000 --labels 20000 --test 5000
     python benchmarks/picture_contrastive.py search set.npz --seeds 0 1 2 --out runs/contrastive
@@ -28,7 +28,6 @@ from augtree.data import Dataset
 from augtree.data.splits import SPLITS
 from augtree.policies.codec import Reader
 from augtree.runs.store import Run, read_spec
-from augtree.search import Anneal
 from augtree.tasks import Contrastive
 from contrastive_graphs import percent, summed
 from measure import machine, table, write
@@ -51,15 +50,13 @@ def task_of(options: argparse.Namespace) -> Contrastive:
 
 
 def search(options: argparse.Namespace) -> None:
-    data, asked = read(options), json.loads(options.scorer)
-    given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items()}
+    data = read(options)
     for seed in options.seeds:
+        place = options.out / f"tree-{seed}"
         found = at.search_tree(
-            data, task_of(options), at.spaces.simclr(composites=options.composites), depth=options.depth,
-            scorer=Anneal(**given), seed=seed, out=options.out / f"tree{'+' if options.composites else ''}-{seed}",
-            check=0.0, budget=options.budget,
-        )  # fmt: skip
-        print(seed, found.tree, found.cost, flush=True)
+            data, task_of(options), depth=options.depth, seed=seed, out=place, budget=options.budget
+        )
+        print(seed, found.tree, found.cost, found.verdict(), flush=True)
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -67,7 +64,7 @@ def evaluate(options: argparse.Namespace) -> None:
         name: None if name == "none" else name for name in options.policies if name != "trees"
     }
     if "trees" in options.policies:
-        policies |= {path.parent.name: path for path in sorted(options.out.glob("tree*/tree.json"))}
+        policies |= {path.parent.name: path for path in sorted(options.out.glob("tree-*/tree.json"))}
     part = "-".join([*options.policies, *map(str, options.seeds)])
     found = at.evaluate(
         read(options), task_of(options), policies, protocol="linear", seeds=options.seeds, seen=[],
@@ -104,7 +101,7 @@ def tables(options: argparse.Namespace) -> None:
 def found_notes(place: Path) -> list[str]:
     """What the searches had to say, and what they cost."""
     out = []
-    for path in sorted(place.glob("tree*/result.json")):
+    for path in sorted(place.glob("tree-*/result.json")):
         found = json.loads(path.read_text())
         out += [f"{path.parent.name}: {found['cost']['training_equivalents']} training equivalents", *found["notes"]]
     return out
@@ -120,10 +117,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=50)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--task", default="{}", help="further options of the task, as JSON")
-    parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
     parser.add_argument("--depth", type=int, default=3)
-    parser.add_argument("--budget", type=float, default=12, help="training equivalents")
-    parser.add_argument("--composites", action="store_true", help="the free policies are candidates too: tree+")
+    parser.add_argument("--budget", type=float, help="training equivalents, if not the two of a search")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--policies", nargs="+", default=["none", "simclr", "randaugment", "trees"])

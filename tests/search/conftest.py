@@ -9,7 +9,7 @@ import pytest
 from toys import quickly, whatever_is_best
 
 from augtree.runs import faults
-from augtree.search.scorers import anneal, density
+from augtree.search.scorers import density, retrain
 
 
 class CutError(BaseException):
@@ -40,7 +40,7 @@ def cut(monkeypatch):
 def full_trees():
     """`sure=0` keeps whatever is best, so that trees grow to their full depth and a change anywhere shows."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (anneal, density):
+        for module in (density, retrain):
             patch.setattr(module, "verdict", whatever_is_best)
         yield
 

@@ -7,10 +7,10 @@ from torch import nn
 
 from augtree.data import Dataset, from_arrays
 from augtree.runs.store import Run
-from augtree.search.scorers import Bench
+from augtree.search.scorers import Bench, Cooldown
 from augtree.search.scorers.base import verdict
 from augtree.tasks import Classification
-from augtree.transforms import Brightness, Cutout, Invert, Posterize, Rotate
+from augtree.transforms import Brightness, Cutout, Flip, Invert, Posterize, Rotate, Space, VerticalFlip
 
 INVERT = Invert(0.2)
 SPACE = [Rotate(0.2), Posterize(1.0), INVERT, Brightness(0.2), Cutout(0.2)]
@@ -64,3 +64,31 @@ def quickly(connect):
         return connection
 
     return connected
+
+
+# ---- a search by cool-downs: what harms and what helps is known
+
+
+def corners(train: int = 64, val: int = 128, seed: int = 0, lower: float = 0.5, groups=None) -> Dataset:
+    """A bright corner, left or right (the class): above in training, for a share of the validation data below.
+
+    So a flip left-right makes the labels wrong, and a flip up-down shows what training lacks.
+    """
+    rng, count = np.random.default_rng(seed), train + val
+    labels = np.arange(count) % 2
+    below = np.concatenate([np.zeros(train, bool), np.arange(val) // 2 % 10 < 10 * lower])
+    pictures = rng.integers(0, 120, (count, 6, 6))
+    for picture, right, down in zip(pictures, labels, below, strict=True):
+        picture[3 * down : 3 * down + 3, 3 * right : 3 * right + 3] += 60
+    split = ["train"] * train + ["val"] * val
+    return from_arrays(pictures.astype(np.uint8), labels, split=split, groups=groups, name="corners")
+
+
+def linear_model() -> nn.Module:
+    """A weight for each pixel."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(36, 2))
+
+
+LINEAR = Classification(model=linear_model, steps=80, batch_size=64, lr=0.02, device="cpu")
+CORNERS = Space([Posterize(0.2)], basics=[Flip(1.0), VerticalFlip()])
+QUICK = Cooldown(look=0.2, shortest=4, cool=0.3, renew=4)

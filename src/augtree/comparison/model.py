@@ -55,9 +55,7 @@ def train(
     metrics = {split: trainer.measures(state, data.indices(split)) for split in judged}
     result = Trained(trainer.module(state), metrics, *trainer.mean_and_std())
     if folder is not None:
-        files = model_files(
-            result.model, task.spec(), data.classes, result.mean, result.std, metrics=result.metrics
-        )
+        files = model_files(result.model, task.spec(), data.classes, result.mean, result.std, metrics=result.metrics)
         for name, content in {**files, **about}.items():
             write_atomically(folder / name, content)
     return result

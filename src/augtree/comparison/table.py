@@ -37,6 +37,8 @@ class Line:
     reason: str = ""
     """Why the first of them did."""
     worst_spread: float | None = None
+    cost: float | None = None
+    """What one of them costs, in training equivalents, judging included."""
     groups: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
     """Mean and standard deviation in each group."""
 
@@ -93,7 +95,9 @@ class Comparison:
         failed = (len(reasons), reasons[0] if reasons else "")
         groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
         figures = (len(mine), float(values.mean()), spread, difference, error, worst and worst[0], val, *failed)
-        return Line(name, *figures, worst_spread=worst and worst[1], groups=groups)
+        return Line(
+            name, *figures, worst_spread=worst and worst[1], cost=self._mean(name, "cost"), groups=groups
+        )
 
     def _groups(self) -> list[str]:
         return [column[6:] for column in dict.fromkeys(c for row in self.rows for c in row) if column[:6] == "group "]
@@ -154,6 +158,8 @@ class Comparison:
         }
         if reference is not None:
             columns[f"difference to {reference}"] = [signed(line.difference, line.difference_se) for line in lines]
+        if any(line.cost is not None for line in lines):
+            columns["trainings"] = ["" if line.cost is None else f"{line.cost:.1f}" for line in lines]
         if any(line.worst_group is not None for line in lines):
             columns["worst group"] = [figure(line.worst_group, line.worst_spread) for line in lines]
         if 1 < len(self._groups()) <= SHOWN_GROUPS:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from augtree.comparison.controls import Control, Longer, Searched, Soup, control_again
 from augtree.comparison.table import Comparison
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, RunError, TaskError, whole_number
@@ -23,7 +25,7 @@ from augtree.tasks import Classification, Contrastive, Task
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import State, Trainer
-from augtree.transforms import AutoAugment, GraphCL, Identity, RandAugment, Transform, TrivialAugment
+from augtree.transforms import AutoAugment, Chain, Flip, GraphCL, Identity, PadCrop, RandAugment, Transform, TrivialAugment
 from augtree.transforms.base import Policy
 from augtree.transforms.spaces import simclr_chain
 from augtree.weighting import ForestResult, Weighted
@@ -33,10 +35,10 @@ from augtree.weighting.weighted import weighted_again, weighted_of_run
 if TYPE_CHECKING:
     from augtree.comparison.evaluation import Evaluation
 
-Asked = Policy | Weighted | str | Path | None
-"""A policy as a user may give it: a value, a name, a file, the folder of a run, or nothing."""
-Way = Policy | Weighted
-"""A way to train: with a policy, or with a forest whose weights are learned."""
+Asked = Policy | Weighted | Control | str | Path | None
+"""A policy as a user may give it: a value, a name, a file, the folder of a run, a control, or nothing."""
+Way = Policy | Weighted | Control
+"""A way to train: with a policy, with a forest whose weights are learned, or a control."""
 TRAIN_ON = ("train", "train+val")
 FREE = (Identity, RandAugment, TrivialAugment, AutoAugment, GraphCL)
 """Policies of these kinds need no search."""
@@ -55,7 +57,8 @@ def compare(
     """Train a model with each policy, the same budget for each, and put them side by side.
 
     A policy is a value, a name ("trivialaugment"), a file, the folder of a run, or None for no augmentation; without
-    any, the free policies. A `Weighted` forest learns its weights in every training. `train_on="train+val"` trains on
+    any, the free policies. A `Weighted` forest learns its weights in every training. `Longer`, `Soup` and `Searched`
+    are controls that take more than one training, and searches; the cost of each row is told. `train_on="train+val"` trains on
     the validation samples too (then nothing is left to choose by). A training that fails is marked so, with the
     reason, and the others go on.
     """
@@ -75,13 +78,15 @@ def compare(
         "kind": "compare",
         "data": {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint},
         "task": task.spec(),
-        "policies": {name: p.spec() if isinstance(p, Weighted) else to_json(p) for name, p in found.items()},
+        "policies": {name: to_json(p) if isinstance(p, Policy) else p.spec() for name, p in found.items()},
         "order": list(found),
         "seeds": chosen,
         "train_on": train_on,
     }
-    if train_on != "train" and any(isinstance(policy, Weighted) for policy in found.values()):
-        raise ArgumentError("train_on", "must be train where weights are learned on the validation data", train_on)
+    if train_on != "train" and not all(isinstance(policy, Policy) for policy in found.values()):
+        raise ArgumentError("train_on", "must be train where the validation data is needed to learn or choose", train_on)
+    if not free and any(isinstance(p, Longer | Soup) and p.policy is None for p in found.values()):
+        raise ArgumentError("policies", "must have a free policy where a control takes the best of them", list(found))
     trainer = task.prepare(data)
     spec |= {"begins": trainer.identity(chosen[0])}
     with Run.begin(out, spec) as run:
@@ -90,12 +95,20 @@ def compare(
         if judged_on == "val":
             notes.append("There is no test data: validation data that a search has seen favours what it found.")
         watch("plan", trainings=len(found) * len(chosen), notes=notes)
-        rows = []
-        for seed in chosen:
-            for name, policy in found.items():
-                unit = run.unit(f"train/{name}/{seed}", measured(trainer, policy, seed, train_on))
-                rows.append({"policy": name, "seed": seed, **unit.value})
-                watch("trained", **rows[-1])
+        done: dict[tuple[int, str], dict[str, Any]] = {}
+        one = trainer.total_steps * trainer.passes_a_step
+        for part in (free, [name for name in found if name not in free]):
+            best = Comparison(task.metric, list(done.values()), free, judged_on).best_free if done else None
+            for seed in chosen:
+                for name in part:
+                    way = filled(found[name], found.get(best or ""))
+                    unit = run.unit(f"train/{name}/{seed}", measured(trainer, way, seed, train_on))
+                    cost = round((unit.forward + unit.backward) / one, 3)
+                    done[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
+                    watch("trained", **done[seed, name])
+            if best is not None and any(filled(way, None) is None for way in found.values()):
+                notes.append(f"The best free policy, by validation data, is {best}.")
+        rows = [done[seed, name] for seed in chosen for name in found]
         result = Comparison(task.metric, rows, free, judged_on, notes)
         run.write("comparison.csv", result.to_csv().encode())
         run.write("comparison.json", result.to_json().encode())
@@ -103,6 +116,13 @@ def compare(
         if all("failed" in row for row in rows):
             raise TaskError(f"every training failed, the first with: {rows[0]['failed']}")
         return result
+
+
+def filled(way: Way, best: Way | None) -> Any:
+    """A control that is for the best free policy, with that policy; None where there is none yet."""
+    if isinstance(way, Longer | Soup) and way.policy is None:
+        return None if best is None else replace(way, policy=best)  # type: ignore[arg-type]
+    return way
 
 
 def seeds_of(seeds: int | Sequence[int]) -> list[int]:
@@ -138,14 +158,14 @@ def checked_policies(given: Mapping[str, Asked], data: Dataset) -> dict[str, Way
         found[name] = way = way_of(policy, f"policies/{name}", data)
         if isinstance(way, Weighted):
             check_domain(f"policies/{name}", way.forest, way.on(data))
-        else:
+        elif isinstance(way, Policy):
             check_domain(f"policies/{name}", way, data)
     return found
 
 
 def way_of(policy: Asked, place: str, data: Dataset) -> Way:
     """A way to train; the run of a forest stands for how it trained."""
-    if isinstance(policy, Weighted):
+    if isinstance(policy, Weighted | Longer | Soup | Searched):
         return policy
     found = weighted_of_run(policy) if isinstance(policy, str | Path) and Path(policy).is_dir() else None
     return policy_of(policy, place, data) if found is None else found
@@ -200,6 +220,11 @@ def fitted(trainer: Trainer, policy: Way, seed: int, train_on: str) -> tuple[Sta
             trainer.passes.forward += own.passes.forward
             trainer.passes.backward += own.passes.backward
         return at.theta, {f"weight {name}": float(w) for name, w in zip(grouped.group_names, at.w, strict=True)}
+    if isinstance(policy, Searched):
+        return policy.fit(trainer, data, seed), {}
+    if isinstance(policy, Longer | Soup):
+        assert policy.policy is not None
+        return policy.fit(trainer, policy.policy, seed), {}
     rows = trainer.rows
     if train_on == "train+val":
         rows = np.concatenate([rows, np.setdiff1d(data.indices("val"), rows)])
@@ -227,7 +252,11 @@ def free_policies(data: Dataset, task: Task | None = None) -> Mapping[str, Asked
 
 
 def is_free(policy: object) -> bool:
-    """Whether a policy needs no search."""
+    """Whether a policy needs no search: published ones, alone or after a flip and a crop."""
+    if isinstance(policy, Chain):
+        steps = [step for step, p in policy.pairs if p == 1]
+        if len(steps) == len(policy.pairs) and all(isinstance(step, (*FREE, Flip, PadCrop)) for step in steps):
+            return True
     return isinstance(policy, FREE) or policy in (simclr_chain(), simclr_chain(colours=False))
 
 
@@ -289,4 +318,6 @@ def resume(
 
 def way_again(text: str | dict[str, Any], reader: Reader) -> Way:
     """A way to train, from a run's specification."""
-    return reader.policy(text) if isinstance(text, str) else weighted_again(text, reader)
+    if isinstance(text, str):
+        return reader.policy(text)
+    return control_again(text, reader) if "way" in text else weighted_again(text, reader)

@@ -9,10 +9,14 @@ from augtree.errors import PolicyFileError, nearest
 from augtree.policies.codec import load
 from augtree.transforms import (
     AutoAugment,
+    Chain,
+    Flip,
     GraphCL,
     Identity,
+    PadCrop,
     Policy,
     RandAugment,
+    Transform,
     TrivialAugment,
 )
 from augtree.transforms.images import FILL
@@ -27,10 +31,18 @@ def graphcl() -> GraphCL:
     return GraphCL(GRAPHCL)
 
 
+def over_basics(*style: Transform, pad: int = 4) -> Chain:
+    """Flips left-right and crops, then a policy: what most people begin with."""
+    return Chain([Flip(), PadCrop(pad), *style])
+
+
 NAMED: dict[str, Callable[[int], Policy]] = {
     "none": lambda fill: Identity(),  # noqa: ARG005
     "randaugment": lambda fill: RandAugment(fill=fill),
     "trivialaugment": lambda fill: TrivialAugment(fill=fill),
+    "flip-crop": lambda fill: over_basics(),  # noqa: ARG005
+    "flip-crop-randaugment": lambda fill: over_basics(RandAugment(fill=fill)),
+    "flip-crop-trivialaugment": lambda fill: over_basics(TrivialAugment(fill=fill)),
     "autoaugment-cifar10": lambda fill: AutoAugment("cifar10", fill=fill),
     "autoaugment-svhn": lambda fill: AutoAugment("svhn", fill=fill),
     "autoaugment-imagenet": lambda fill: AutoAugment("imagenet", fill=fill),

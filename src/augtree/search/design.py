@@ -8,6 +8,7 @@ needs hold nothing but interactions and the luck of the branches: their size say
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -58,12 +59,19 @@ def contrasts(losses: Floats, design: Signs) -> Floats:
     return np.asarray(-2 / len(design) * design.T @ losses)
 
 
-def effects(found: Floats, factors: int, noise: float) -> list[Effect]:
-    """The effects of the factors from the contrasts of some samples, where branches differ by `noise` anyway."""
-    count = found.shape[1]
-    spread = found[:factors].std(axis=1, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(factors)
-    means = found[:factors].mean(axis=1)
-    return [Effect(float(mean), float(np.hypot(se, noise))) for mean, se in zip(means, spread, strict=True)]
+def effect(found: Floats, noise: float) -> Effect:
+    """The effect that the differences of some samples tell of, where branches differ by `noise` anyway."""
+    spread = float(found.std(ddof=1)) / np.sqrt(len(found)) if len(found) > 1 else 0.0
+    return Effect(float(found.mean()), float(np.hypot(spread, noise)))
+
+
+def together(seen: Sequence[Effect]) -> Effect:
+    """What several looks say together, each weighted by how sure it is."""
+    if len(seen) == 1 or any(each.se == 0 for each in seen):
+        return seen[-1]
+    weights = [1 / each.se**2 for each in seen]
+    harm = sum(w * each.harm for w, each in zip(weights, seen, strict=True)) / sum(weights)
+    return Effect(harm, sum(weights) ** -0.5)
 
 
 def noise_of(unused: Floats) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from augtree.keys import Key
-from augtree.policies import Forest, Tree
+from augtree.policies import Tree
 from augtree.search.branches import Branch, Losses
 from augtree.search.grow import BudgetSpentError, Built
 from augtree.search.play import Play
@@ -60,11 +60,11 @@ class Finish:
 
     def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
         """The root is the mixture or a style over the basics; below it stand transforms that come after."""
+        if node == 1:
+            self.on_the_mixture(self.play.mixture())
         entries = self.roots() if node == 1 else self.children(tree, node, p)
         standing = self.cooled(self.play.mixture() if node == 1 else tree)
         rivals = [self.cooled(entry) for entry in entries[: self.left]]
-        if node == 1 and not rivals and self.left:
-            self.cooled(standing.policy, again=True)
         winner, gain, error = self.best(standing, rivals)
         if node == 1:
             root = winner.policy.nodes.get(1) if isinstance(winner.policy, Tree) else None
@@ -78,6 +78,11 @@ class Finish:
         self.gains[node] = standing.losses - winner.losses
         new = winner.policy.nodes[node]
         return Built(new.transform, new.p, True, gain, error)
+
+    def on_the_mixture(self, mixture: Policy) -> None:
+        """The first two cool-downs, side by side; they differ in their draws alone."""
+        name = named(mixture)
+        self.cool({name: mixture, f"{name}, again": mixture} if self.left > 1 else {name: mixture})
 
     def roots(self) -> list[Tree]:
         """The published policies in play over the basics, RandAugment at its own strength first."""
@@ -111,34 +116,33 @@ class Finish:
 
     # ---- cool-downs
 
-    def cooled(self, policy: Policy, *, again: bool = False) -> Cooled:
+    def cooled(self, policy: Policy) -> Cooled:
         """A cool-down on a policy, unless there has been one."""
-        name = (str(policy) if isinstance(policy, Tree) else "forest") + (", again" if again else "")
+        name = named(policy)
         if name not in self.done:
-            self.cool({name: policy}, again=again)
+            self.cool({name: policy})
         return self.done[name]
 
-    def cool(self, policies: Mapping[str, Policy], *, again: bool = False) -> None:
-        """Cool-downs side by side."""
+    def cool(self, policies: Mapping[str, Policy]) -> None:
+        """Cool-downs side by side, from the same draws; the names of those from other draws end with "again"."""
         one, plan = self.trainer.total_steps, self.trunk.plan
         steps = max(1, round(plan.cool * one))
         down = tuple(self.trainer.task.rate * share for share in cool_down(steps))
         branches, words = {}, {}
         for number, (name, policy) in enumerate(policies.items(), len(self.done)):
-            key = f"cool/{number}"
-            branches[key] = Branch(policy, down, seed_of(self.seed, "cool", again), self.trunk.rows, kept=True)
+            key, seed = f"cool/{number}", seed_of(self.seed, "cool", name.endswith("again"))
+            branches[key] = Branch(policy, down, seed, self.trunk.rows, kept=True)
             words[key] = name
         about = {"at": round(self.trunk.step / one, 4), "steps": steps}
-        for (name, policy), (_, losses, model) in zip(
-            policies.items(), branched(self.trunk, branches, about, words), strict=True
-        ):
+        grown = branched(self.trunk, branches, about, words)
+        for (name, policy), (_, losses, model) in zip(policies.items(), grown, strict=True):
             assert model is not None
             self.done[name] = Cooled(name, policy, losses, model)
             self.left -= 1
 
     # ---- the finished model
 
-    def average(self, policy: Policy) -> tuple[State, list[str], Losses]:
+    def average(self, policy: Policy) -> tuple[State, list[str]]:
         """The average of the best cool-downs, best first, as long as the validation loss does not rise with one more.
 
         Batch statistics are renewed on the policy, at rate zero.
@@ -161,11 +165,16 @@ class Finish:
             )  # fmt: skip
             if unit.losses is not None and mean(unit.losses) <= mean(losses):
                 kept, state, losses = [*kept, cooled], model(), unit.losses
-        return state, [member.name for member in kept], losses
+        return state, [member.name for member in kept]
 
     def judgement(self, model: Model) -> Callable[[], Any]:
         """The validation losses of a model, as work for a unit."""
         return lambda: self.trainer.calibrated_losses(model(), self.trunk.rows)
+
+
+def named(policy: Policy) -> str:
+    """What a cool-down on a policy is called."""
+    return str(policy) if isinstance(policy, Tree) else "forest"
 
 
 def usual(style: Transform) -> Transform:
@@ -184,8 +193,3 @@ def averaged(states: list[State]) -> State:
         else:
             tensors[name] = tensor
     return State(tensors, first.step)
-
-
-def pooled(trunk: Trunk, trees: Mapping[str, Tree]) -> Forest:
-    """A forest of these trees, weighted by the groups' proportions."""
-    return Forest({group: (trees[group], trunk.shares[group]) for group in trunk.plays})

@@ -16,11 +16,25 @@ from torch import nn
 from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.grow import Growth
-from augtree.tasks.trainer import seed_of
+from augtree.tasks.trainer import Passes, State, seed_of
 from augtree.transforms.traits import ALONE, GEOMETRY, TONES, TRAIT_WORDS
 
 BOOTSTRAPS = 1000
-HISTORY = ("node", "round", "look", "at", "candidate", "p", "steps", "loss", "loss_se", "gain", "gain_se", "failed", "seconds")
+HISTORY = (
+    "node",
+    "round",
+    "look",
+    "at",
+    "candidate",
+    "p",
+    "steps",
+    "loss",
+    "loss_se",
+    "gain",
+    "gain_se",
+    "failed",
+    "seconds",
+)
 HISTORY_PASSES = ("forward", "backward")
 
 
@@ -96,6 +110,8 @@ class TreeResult:
     """Scorer cooldown: the best of the last cool-downs' policies that is no mixture."""
     model: nn.Module | None = field(default=None, repr=False)
     """Scorer cooldown: the finished model, in eval mode; pictures are normalised by `mean` and `std` of 0..1."""
+    state: State | None = field(default=None, repr=False)
+    """The model as the trainer keeps it."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     members: tuple[str, ...] = ()
@@ -106,6 +122,11 @@ class TreeResult:
     """Validation loss and metric after each of the last cool-downs."""
     measures: Mapping[str, float] = field(default_factory=dict)
     """The finished model's metrics on the validation data."""
+
+    @property
+    def passes(self) -> Passes:
+        """The samples that went through models in this search."""
+        return Passes(self.cost.forward, self.cost.backward)
 
     @property
     def out_of_play(self) -> dict[str, Mapping[str, Any]]:
@@ -174,7 +195,9 @@ def verdict_of_cooldown(result: TreeResult) -> str:
     if not out:
         out = ["Nothing was found to do clear harm: all of it stays in play."]
     if result.tree == result.mixture:
-        out.append("No single policy was clearly better than the mixture of what is in play: the mixture is the answer.")
+        out.append(
+            "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
+        )
     else:
         out.append(f"{result.tree} was clearly better than the mixture of what is in play.")
     count = len(result.members)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, AugtreeError
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.runs import faults
@@ -21,10 +20,10 @@ from augtree.search.play import Play, Plays
 from augtree.search.result import Cost, Importance, TreeResult, cost, history
 from augtree.search.scorers.base import LONGEST_REASON, Bench, Losses, mean
 from augtree.search.scorers.cooldown import BUDGET, Cooldown, Plan
-from augtree.search.trunk import EVERYBODY, Trunk
+from augtree.search.trunk import EVERYBODY, Trunk, runs_of
 from augtree.tasks import Task
 from augtree.tasks.metrics import METRICS
-from augtree.tasks.trainer import State, Trainer, seed_of
+from augtree.tasks.trainer import Trainer, seed_of
 from augtree.training.saved import model_files
 from augtree.transforms import Space
 from augtree.transforms.base import Transform
@@ -94,18 +93,21 @@ def budget_of(bench: Bench, policy: Any, trainings: float, seconds: float) -> Bu
         return {"seconds_a_step": (time.perf_counter() - begin) / TIMED}, None
 
     one = bench.run.unit("speed", timed).value["seconds_a_step"] * trainer.total_steps
-    wanted = trainings if trainings < float("inf") else BUDGET if seconds == float("inf") else seconds / max(one, 1e-9)
+    wanted = (
+        trainings if trainings < float("inf") else BUDGET if seconds == float("inf") else seconds / max(one, 1e-9)
+    )
     return Budget(wanted, one)
 
 
-def plan_for(options: Cooldown, budget: Budget, trainer: Trainer) -> Plan:
-    """How the budget is spent; judging, timing and the average are paid from it first."""
-    one = trainer.total_steps * trainer.passes_a_step
-    judged = options.scorings(1, (), 1) + 2 * options.last + 1
-    validation = len(trainer.data.indices("val")) * judged
-    steps = 2 * TIMED + options.renew * (options.last - 1)
-    spent = (validation + steps * trainer.passes_a_step) / one
-    return options.plan(max(0.05 * budget.trainings, budget.trainings - spent))
+def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) -> Plan:
+    """How the budget is spent; what is paid for judging and for the average is part of what things cost."""
+    one, size = trainer.total_steps, trainer.passes_a_step
+    judging = len(trainer.data.indices("val")) / (one * size)
+    steps = options.look_steps(one) / one
+    runs = [runs_of(plays, last=i == len(options.looks) - 1) for i in range(len(options.looks))]
+    looks = [count * (steps + judging) for count in runs]
+    last = options.cool + 3 * judging + options.renew * (options.last > 1) / one / 2
+    return options.plan(max(0.05 * budget.trainings, budget.trainings - 2 * TIMED / one - judging), looks, last)
 
 
 def search_by_cooldown(
@@ -123,11 +125,12 @@ def search_by_cooldown(
     space, more = usable(space, trainer)
     play = Play(space)
     budget = budget_of(bench, play.drawn_alike(), *limits)
-    plan = plan_for(options, budget, trainer)
+    plays = {EVERYBODY: play}
+    plan = plan_for(options, budget, trainer, plays)
     notes += [*more, *warnings(trainer)]
     watch("plan", search=str(budget), about=about(trainer), play=play, plan=plan, notes=list(notes))
     with crew(trainer, workers) as hands:
-        trunk = Trunk(bench, hands, options, plan, {EVERYBODY: play}, watch)
+        trunk = Trunk(bench, hands, options, plan, plays, watch)
         trunk.grow()
         finish = Finish(trunk)
 
@@ -137,7 +140,7 @@ def search_by_cooldown(
 
         growth = grow(finish, depth, bench.seed, built)
         mixture = trunk.plays[EVERYBODY].mixture()
-        state, members, losses = finish.average(mixture)
+        state, members = finish.average(mixture)
     measures = trainer.measures(state, trunk.rows)
     notes += told_at_the_end(trainer, measures)
     result = TreeResult(
@@ -145,6 +148,7 @@ def search_by_cooldown(
         mixture=mixture,
         single=single_of(finish, trunk.plays[EVERYBODY]),
         model=trainer.module(state),
+        state=state,
         members=tuple(members),
         importances=importances(finish, growth, bench.seed),
         findings=[finding.row() for finding in trunk.findings],
@@ -160,7 +164,6 @@ def search_by_cooldown(
         std=trainer.mean_and_std()[1],
         out=run.folder,
     )
-    del losses
     write(bench, result)
     return result
 
@@ -246,5 +249,3 @@ def write(bench: Bench, result: TreeResult) -> None:
     }  # fmt: skip
     for name, bytes_ in content.items():
         run.write(name, bytes_)
-
-

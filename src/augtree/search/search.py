@@ -319,7 +319,8 @@ def space_spec(space: Space) -> dict[str, Any]:
 def space_again(spec: Any, reader: Reader) -> Space:
     """A space from such a value."""
     parts: dict[str, list[Transform]] = {
-        name: [cast(Transform, reader.policy(text)) for text in spec[name]] for name in ("candidates", "basics", "own")
+        name: [cast(Transform, reader.policy(text)) for text in spec[name]]
+        for name in ("candidates", "basics", "own")
     }
     own = parts["own"] if spec["combines"] else None
     return Space(parts["candidates"], basics=parts["basics"], own=own)

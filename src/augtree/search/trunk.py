@@ -16,18 +16,21 @@ import numpy as np
 from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.search.branches import Branch, Crew, Losses
-from augtree.search.design import Effect, contrasts, effects, noise_of, shrunk, signs
+from augtree.search.design import Effect, contrasts, effect, noise_of, shrunk, signs, together
 from augtree.search.play import Play, Plays, in_words
 from augtree.search.scorers.base import Bench, Model, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
 from augtree.tasks.trainer import Rows, State, seed_of
 from augtree.training.schedules import cool_down, rates
 from augtree.transforms.base import Policy
+from augtree.transforms.traits import ALONE
 
 EVERYBODY = ""
 """The one group of a search that knows no groups."""
 SEGMENT = 0.5
 """No part of the trunk is longer than so many trainings: a stopped search loses at most one."""
+SINGLE = np.sqrt(2.0)
+"""A difference of two branches has the luck of two; a contrast of n branches 2 / sqrt(n) of one's."""
 FEWEST_SPARE = 3
 """So many contrasts that hold no factor say how much branches differ by luck, in all looks together."""
 BENEFIT = 2.0
@@ -48,6 +51,8 @@ class Finding:
     """In each group, drawn towards all."""
     left: tuple[str, ...]
     """The groups in which it left play."""
+    seen: Mapping[str, Effect]
+    """What this look alone says of each group; the rest is by the evidence of all looks so far."""
 
     def row(self) -> dict[str, Any]:
         """As a value for a file."""
@@ -136,22 +141,26 @@ class Trunk:
     # ---- look
 
     def look(self, number: int, place: float, *, last: bool) -> None:
-        """Ask what does harm, and let it leave play."""
-        asked = self.factors(first=number == 0 and not last)
-        if not asked:
+        """Ask what does harm, and let it leave play.
+
+        A factorial design asks for the basics. At the last look, each factor of the styles is left out once as well.
+        """
+        asked, beside = asked_at(self.plays, last=last)
+        if not asked and not beside:
             return
-        spare = max(1, FEWEST_SPARE - sum(len(each) for each in self.unused))
-        design = signs(len(asked), spare)
+        design = signs(len(asked), max(1, FEWEST_SPARE - sum(len(each) for each in self.unused)))
         runs = [[name for name, sign in zip(asked, row, strict=False) if sign > 0] for row in design]
-        losses = self.losses(number, [self.without(out) for out in runs])
-        found = contrasts(losses, design)
+        losses = self.losses(number, [self.without(out) for out in [*runs, *([name] for name in beside)]])
+        found = contrasts(losses[: len(design)], design)
         self.unused.append(found[len(asked) :])
-        sure = self.options.sure if last else self.options.clear
-        mine = {group: self.group_of_rows == group for group in self.plays}
-        by_group = {group: self.judged(found[:, rows], asked, rows) for group, rows in mine.items()}
-        for i, factor in enumerate(asked):
+        whole = losses[0]  # the design's first run leaves nothing out
+        found = np.concatenate([found[: len(asked)], whole - losses[len(design) :]])
+        widths = [1.0] * len(asked) + [np.sqrt(len(design)) / SINGLE] * len(beside)
+        bars = [self.options.sure if last else self.options.clear] * len(asked) + [self.options.slow] * len(beside)
+        for i, factor in enumerate([*asked, *beside]):
             where = [group for group, play in self.plays.items() if factor in play.factors]
-            finding = self.decided(number, place, factor, {g: by_group[g][i] for g in where}, sure)
+            own = {group: self.judged(found[i], group, widths[i]) for group in where}
+            finding = self.decided(number, place, factor, own, bars[i])
             self.findings.append(finding)
             self.told("finding", finding=finding, grouped=self.grouped)
         self.plays = {
@@ -159,12 +168,11 @@ class Trunk:
             for group, play in self.plays.items()
         }
 
-    def factors(self, *, first: bool) -> list[str]:
-        """What is asked for; at the first of several looks the basics alone: whether the others help shows later."""
-        found: dict[str, None] = {}
-        for play in self.plays.values():
-            found |= dict.fromkeys(play.basic_factors if first and play.basic_factors else play.factors)
-        return list(found)
+    def judged(self, found: Losses, group: str, width: float) -> Effect:
+        """An effect on the samples of one group; branches differ by luck, by as much as unused contrasts say."""
+        rows = self.group_of_rows == group
+        noise = noise_of(np.concatenate([each[:, rows] for each in self.unused]))
+        return effect(found[rows], noise * width)
 
     def without(self, factors: Sequence[str]) -> Plays:
         """All groups' play without some factors."""
@@ -173,7 +181,7 @@ class Trunk:
     def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
         """The validation losses after a cool-down on each mixture: a row each."""
         one = self.trainer.total_steps
-        steps = min(max(self.options.shortest, round(self.options.look * one / len(plays))), max(1, one // 4))
+        steps = self.options.look_steps(one)
         down = tuple(self.trainer.task.rate * share for share in cool_down(steps))
         seed = seed_of(self.seed, "look", number)
         branches = {
@@ -182,21 +190,37 @@ class Trunk:
         about = {"look": number, "at": round(self.step / one, 4), "steps": steps}
         return np.stack([loss for _, loss, _ in branched(self, branches, about)])
 
-    def judged(self, found: Losses, asked: Sequence[str], rows: Any) -> list[Effect]:
-        """The effects of the factors on the samples of one group; branches differ by luck, as former looks say too."""
-        noise = noise_of(np.concatenate([each[:, rows] for each in self.unused]))
-        return effects(found, len(asked), noise)
-
     def decided(self, number: int, place: float, factor: str, groups: dict[str, Effect], sure: float) -> Finding:
         """In which groups a factor leaves play.
 
         In all, where it does clear harm to all together; but a group that it clearly helps keeps it, and one that it
         clearly harms loses it even where the others may keep it.
         """
+        seen = dict(groups)
+        before = [finding for finding in self.findings if finding.factor == factor]
+        groups = {g: together([*(f.seen[g] for f in before if g in f.seen), e]) for g, e in groups.items()}
         common, own = shrunk(groups)
         harmful = common.z > sure
         left = [g for g, e in own.items() if (harmful and e.z > -BENEFIT) or (not harmful and e.z > sure)]
-        return Finding(number, round(place, 4), factor, common, own, tuple(left))
+        return Finding(number, round(place, 4), factor, common, own, tuple(left), seen)
+
+
+def asked_at(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
+    """The factors of a look's design, the basics or, where there are none, all; and those that are asked for singly."""
+    basic: dict[str, None] = {}
+    every: dict[str, None] = {}
+    for play in plays.values():
+        basic |= dict.fromkeys(play.basic_factors)
+        every |= dict.fromkeys(play.factors)
+    if any(play.space.basics for play in plays.values()):
+        return list(basic), [name for name in every if name not in basic] if last else []
+    return [name for name in every if name != ALONE], [ALONE] if last and ALONE in every else []
+
+
+def runs_of(plays: Plays, *, last: bool) -> int:
+    """How many cool-downs a look has, where nothing has left play before."""
+    asked, beside = asked_at(plays, last=last)
+    return len(signs(len(asked), 1)) + len(beside)
 
 
 def branched(

@@ -43,7 +43,7 @@ from augtree.search.search import (
     told_budget,
 )
 from augtree.tasks import Classification, Task
-from augtree.tasks.trainer import State, Trainer
+from augtree.tasks.trainer import Passes, State, Trainer
 from augtree.training.saved import model_files
 from augtree.transforms import Identity, Space, Transform
 from augtree.weighting.fit import Progress, WeightedTraining
@@ -203,6 +203,8 @@ def finished(search: SharedTrunk, ended: Ended, plain: bool, pairs: bool) -> For
         findings=[finding.row() for finding in ended.findings],
         cooled=ended.cooled,
         members=ended.members,
+        state=ended.state,
+        passes=Passes(spent.forward, spent.backward),
         out=run.folder,
     )
 

@@ -20,7 +20,7 @@ from augtree.policies import Forest
 from augtree.search.play import in_words
 from augtree.search.result import TreeResult
 from augtree.tasks.metrics import METRICS
-from augtree.tasks.trainer import State, Trainer
+from augtree.tasks.trainer import Passes, State, Trainer
 
 Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By split, by group (and `all`), by metric; `samples` is their number."""
@@ -61,6 +61,10 @@ class ForestResult:
     """Validation loss and metric after each of the last cool-downs: with the forest, and with one policy for all."""
     members: Sequence[str] = ()
     """The cool-downs whose average the model is."""
+    state: State | None = field(default=None, repr=False)
+    """The model as the trainer keeps it."""
+    passes: Passes = field(default_factory=Passes, repr=False)
+    """The samples that went through models."""
     out: Path | None = None
 
     def average(self, split: str = "test", measures: Measures | None = None) -> float | None:
@@ -105,7 +109,14 @@ class ForestResult:
 
     def to_text(self) -> str:
         """The table of the groups, as Markdown."""
-        head = ["group", "weight", "samples", self.metric, *(["without"] if self.plain else []), "out of play" if self.out_of_play else "what mattered most"]
+        head = [
+            "group",
+            "weight",
+            "samples",
+            self.metric,
+            *(["without"] if self.plain else []),
+            "out of play" if self.out_of_play else "what mattered most",
+        ]
         split, body = self.judged_on, []
         for group, found in self.measures[split].items():
             cells = [group, f"{self.weights[group]:.3f}" if group in self.weights else "", str(int(found["samples"]))]

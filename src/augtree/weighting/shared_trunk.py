@@ -58,14 +58,14 @@ class SharedTrunk:
         space, more = usable(space, self.trainer)
         play = Play(space)
         budget = budget_of(self.bench, play.drawn_alike(), *limits)
-        plan = plan_for(self.options, budget, self.trainer)
+        groups = dict.fromkeys(self.trainer.data.group_names, play)
+        plan = plan_for(self.options, budget, self.trainer, groups)
         self.notes += [*more, *warnings(self.trainer)]
         said = {"about": about(self.trainer), "play": play, "notes": list(self.notes)}
         self.watch("plan", search=str(budget), plan=plan, **said)
         one, tail = self.trainer.total_steps, self.tail(plan)
         before = Plan(max(0.0, plan.trunk - tail / self.trainer.total_steps), plan.looks, plan.cool, plan.last)
         with crew(self.trainer, self.workers) as hands:
-            groups = dict.fromkeys(self.trainer.data.group_names, play)
             trunk = Trunk(self.bench, hands, self.options, before, groups, self.watch)
             start = trunk.grow()
             forest = self.forest_of(trunk, {g: p.mixture() for g, p in trunk.plays.items()})
@@ -98,7 +98,7 @@ class SharedTrunk:
         finish.done[FOREST] = Cooled(FOREST, forest, own, Model(lambda: progress.theta, progress.theta))
         shared = common_play(trunk.plays)
         other = self.forest_of(trunk, dict.fromkeys(trunk.plays, shared.mixture()))
-        finish.cool({ONE_FOR_ALL: other}, again=True)
+        finish.cool({ONE_FOR_ALL: other})
         all_ = finish.done[ONE_FOR_ALL]
         gain = all_.losses - own
         plays = trunk.plays
@@ -106,11 +106,13 @@ class SharedTrunk:
             words = f"by {mean(gain):.4f} ± {se(gain):.4f} in validation loss"
             if mean(gain) < -self.options.sure * se(gain):
                 plays, forest = dict.fromkeys(trunk.plays, shared), other
-                self.notes.append(f"One policy for all groups was better than the forest {words}: all groups have it.")
+                self.notes.append(
+                    f"One policy for all groups was better than the forest {words}: all groups have it."
+                )
             else:
                 side = "better" if mean(gain) > 0 else "worse, within noise,"
                 self.notes.append(f"The forest is {side} than one policy for all groups {words}.")
-        state, members, _ = finish.average(forest)
+        state, members = finish.average(forest)
         self.notes += told_at_the_end(self.trainer, self.trainer.measures(state, trunk.rows))
         figures = {name: self.figures(c) for name, c in finish.done.items()}
         return Ended(forest, state, progress, plays, trunk.findings, figures, members)

@@ -24,18 +24,23 @@ class Cooldown(ScorerOptions):
 
     looks: tuple[float, ...] = (0.3, 0.6)
     """After how much of the trunk what is in play is looked at."""
-    look: float = 0.24
-    """What one look costs; it is shared by its cool-downs, of which there are eight or more."""
+    look: float = 0.028
+    """How long each cool-down of a look is; there are eight or more in each."""
     shortest: int = 10
     """No cool-down of a look has fewer steps."""
     clear: float = 3.0
     """What leaves play at a look that is not the last: harm of so many standard errors."""
-    sure: float = 2.3
-    """What leaves play at the last look; also, by how much a cool-down must beat the mixture's to take its place."""
-    cool: float = 0.3
+    sure: float = 2.0
+    """What leaves play at the last look, by the evidence of all looks; also, how clearly a policy must beat the
+    mixture to take its place."""
+    slow: float = 5.0
+    """What of the styles leaves play at the last look, and whether samples are left alone. The bar is higher, since
+    what is learned more slowly looks harmful for a while."""
+    cool: float = 0.2
     """How long each of the last cool-downs is."""
     last: int = 2
-    """How many cool-downs there are at the end: the mixture's, and those of the candidates that the tree may have."""
+    """How many cool-downs there are at the end: two on the mixture, whose average is better than either; the others
+    on single policies and on trees."""
     least: float = 0.5
     """The trunk is no shorter; with too small a budget, cool-downs at the end and then looks are left out."""
     renew: int = 40
@@ -49,35 +54,41 @@ class Cooldown(ScorerOptions):
             number("looks", place, 0, 100, open_low=True)
         number("look", self.look, 0, 10, open_low=True)
         number("clear", self.clear, 0, 1000)
+        number("slow", self.slow, 0, 1000)
         number("cool", self.cool, 0, 10, open_low=True)
         number("least", self.least, 0, 100)
         whole_number("shortest", self.shortest, 1, 10**9)
         whole_number("last", self.last, 1, 1000)
         whole_number("renew", self.renew, 0, 10**6)
 
-    def plan(self, budget: float) -> Plan:
-        """How a budget is spent: looks and the last cool-downs first, and all the rest in the trunk.
+    def plan(self, budget: float, look_costs: Sequence[float], last_cost: float) -> Plan:
+        """How a budget is spent: looks and the last cool-downs first, at what each costs, all the rest in the trunk.
 
         Where the trunk would be too short, there is one cool-down at the end, then one look, then none. Looks stand
         where they are asked for, but not behind two thirds of the trunk.
         """
-        looks = self.looks
-        for last, kept in ((self.last, looks), (1, looks), (1, looks[-1:]), (1, ())):
-            trunk = budget - len(kept) * self.look - last * self.cool
+        looks, costs = self.looks, list(look_costs)
+        for last, kept in ((self.last, len(looks)), (1, len(looks)), (1, min(1, len(looks))), (1, 0)):
+            first = len(looks) - kept
+            trunk = budget - sum(costs[first:]) - last * last_cost
             if trunk >= self.least:
                 break
-        cool = self.cool
+        cool, places = self.cool, looks[first:]
         if trunk <= 0:  # less than a cool-down: the usual course of a training
             trunk, cool = 0.7 * budget, 0.3 * budget
-        scale = min(1.0, trunk * 2 / 3 / kept[-1]) if kept else 1.0
-        return Plan(trunk, tuple(place * scale for place in kept), cool, last)
+        scale = min(1.0, trunk * 2 / 3 / places[-1]) if places else 1.0
+        return Plan(trunk, tuple(place * scale for place in places), cool, last)
+
+    def look_steps(self, one: int) -> int:
+        """The steps of a look's cool-downs, where a training has so many."""
+        return min(max(self.shortest, round(self.look * one)), max(1, one // 4))
 
     def at(self, bench: Any) -> Any:
         """The trunk is no bench for single candidates: see augtree.search.trunk."""
         raise NotImplementedError
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:  # noqa: ARG002
-        """The cool-downs of all looks (eight each, where there are no more than seven factors) and the last ones."""
+        """About so many cool-downs: eight or more in each look, and the last ones."""
         return 8 * len(self.looks) + self.last
 
 

@@ -1,0 +1,116 @@
+"""Ways to train that are no single training: as long as a search took, averages of cool-downs, and searches themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from augtree.data import Dataset
+from augtree.errors import number
+from augtree.policies.codec import Reader, to_json
+from augtree.search.finish import averaged
+from augtree.search.scorers import Cooldown, ScorerOptions
+from augtree.search.search import search_tree, space_again, space_spec
+from augtree.tasks.trainer import State, Trainer, seed_of
+from augtree.training.schedules import cool_down, rates
+from augtree.transforms import Space
+from augtree.transforms.base import Policy
+from augtree.weighting.forest import search_forest
+from augtree.weighting.options import Weighting
+
+
+@dataclass(frozen=True)
+class Longer:
+    """A training of `length` trainings with a policy; without one, with the best free policy of the comparison."""
+
+    length: float
+    policy: Policy | None = None
+
+    def __post_init__(self) -> None:
+        number("length", self.length, 0, 1e6, open_low=True)
+
+    def fit(self, trainer: Trainer, policy: Policy, seed: int) -> State:
+        """The training."""
+        return trainer.fit(policy, seed, max(1, round(self.length * trainer.total_steps)))
+
+    def spec(self) -> dict[str, Any]:
+        """As a value for a file."""
+        return {"way": "longer", "length": self.length, "policy": self.policy and to_json(self.policy)}
+
+
+@dataclass(frozen=True)
+class Soup:
+    """A trunk and cool-downs on one policy, `length` trainings in all, and the average of the cool-downs' models.
+
+    Without a policy, that is the best free one of the comparison. The control of a search's finished model: what
+    averaging alone brings.
+    """
+
+    length: float
+    policy: Policy | None = None
+    cool: float = 0.2
+    count: int = 2
+
+    def fit(self, trainer: Trainer, policy: Policy, seed: int) -> State:
+        """The trunk, its cool-downs, their average."""
+        task, one = trainer.task, trainer.total_steps
+        renew = [0.0] * Cooldown().renew
+        trunk = max(1, round((self.length - self.count * self.cool) * one) - len(renew))
+        rise = rates("constant-linear", one, warmup=task.warmup, decay=0)
+        level = [task.rate * share for share in [*rise, *[1.0] * trunk][:trunk]]
+        start = trainer.train(trainer.fresh(seed), policy, level, seed_of(seed, "trunk"))
+        down = [task.rate * share for share in cool_down(max(1, round(self.cool * one)))]
+        states = [trainer.train(start, policy, down, seed_of(seed, "cool", i)) for i in range(self.count)]
+        return trainer.train(averaged(states), policy, renew, seed_of(seed, "renew"))
+
+    def spec(self) -> dict[str, Any]:
+        """As a value for a file."""
+        policy = self.policy and to_json(self.policy)
+        return {"way": "soup", "length": self.length, "policy": policy, "cool": self.cool, "count": self.count}
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A whole search for each seed; what is judged is its finished model."""
+
+    space: Space
+    budget: str | float | None = None
+    scorer: ScorerOptions = field(default_factory=Cooldown)
+    depth: int = 3
+    weighting: Weighting | None = None
+    """For a forest: how its weights are learned."""
+
+    def fit(self, trainer: Trainer, data: Dataset, seed: int) -> State:
+        """The search, in memory; what it costs is counted."""
+        how: dict[str, Any] = {"depth": self.depth, "scorer": self.scorer, "budget": self.budget, "seed": seed}
+        if self.weighting is None:
+            result: Any = search_tree(data, trainer.task, self.space, **how)
+        else:
+            result = search_forest(data, trainer.task, self.space, **how, **self.weighting.spec())
+        trainer.passes.forward += result.passes.forward
+        trainer.passes.backward += result.passes.backward
+        state: State = result.state
+        return state
+
+    def spec(self) -> dict[str, Any]:
+        """As a value for a file."""
+        weighting = None if self.weighting is None else self.weighting.spec()
+        about = {"budget": self.budget, "scorer": self.scorer.spec(), "depth": self.depth, "weighting": weighting}
+        return {"way": "search", "space": space_spec(self.space), **about}
+
+
+Control = Longer | Soup | Searched
+
+
+def control_again(spec: Mapping[str, Any], reader: Reader) -> Control:
+    """A control from its value in a file."""
+    from augtree.search.search import scorer_again
+
+    given = {name: value for name, value in spec.items() if name != "way"}
+    if spec["way"] == "search":
+        given |= {"space": space_again(spec["space"], reader), "scorer": scorer_again(spec["scorer"], reader.path)}
+        given["weighting"] = spec["weighting"] and Weighting(**spec["weighting"])
+        return Searched(**given)
+    given["policy"] = spec["policy"] and reader.policy(spec["policy"])
+    return Longer(**given) if spec["way"] == "longer" else Soup(**given)
