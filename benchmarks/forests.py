@@ -1,25 +1,21 @@
-"""Forests against free policies and one tree, on data in groups: PACS, fundus, proteins; also with few labels.
+"""Forests against one policy for all groups, the paper's own way and the free policies: PACS, fundus, proteins.
 
-    python benchmarks/forests.py search pacs.zip --size 48 --seeds 0 1 2 --out runs/pacs   # forests, one tree each
-    python benchmarks/forests.py train pacs.zip --size 48 --seeds 0 1 2 --out runs/pacs     # everything side by side
-    python benchmarks/forests.py table runs/pacs
-    python benchmarks/forests.py trees runs/pacs                     # what was found in which group; kept as JSON
-    python benchmarks/forests.py train pacs.zip --trees benchmarks/results/forest_trees_pacs.json ...  # those again
-    python benchmarks/forests.py search pacs.zip --only one-tree ...  # one tree for all groups, and no others
-    python benchmarks/forests.py search human-proteins --limit 2000 --terms 50 --groups size-degree:2x2 --metric auroc
+    python benchmarks/forests.py train pacs.zip --size 32 --epochs 60 --seeds 0 1 2 --out runs/pacs
+    python benchmarks/forests.py train pacs.zip ... --rows forest "the paper's" --seeds 1 --out runs/pacs     # a part
+    python benchmarks/forests.py table runs/pacs                                          # all of it; kept as JSON
+    python benchmarks/forests.py train human-proteins --limit 2000 --terms 50 --groups size-degree:2x2 --metric auroc
 
-`--share 0.1` keeps a tenth of the training labels; `--repeats 3` trains three times with what each search found.
-Searches are runs of augtree and go on where they were stopped;
-each training is a file with every metric in every group, and is not done twice. Only `train` reads the test data.
+Each seed has whole searches of its own: one policy for all groups, forests, and the paper's trees, grown for each
+group from its own samples, with which a model is then trained by Algorithm 2. They stand beside the free policies, in
+one training and in as many as a search costs. All are runs of augtree, a folder a row and seed: what was stopped goes
+on, what is done is not done twice, and several may run side by side. `--share 0.1` keeps a tenth of the training
+labels.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import time
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,18 +24,14 @@ import numpy as np
 import torch
 
 import augtree as at
+from augtree.comparison.controls import Longer, Searched
 from augtree.data import Dataset
-from augtree.policies.codec import Reader
-from augtree.policies.named import NAMED
-from augtree.runs.store import VERSION, Run
-from augtree.search import Anneal
-from augtree.search.scorers import Bench
-from augtree.tasks.trainer import Trainer
-from augtree.transforms import Identity
-from augtree.weighting.common import Common
-from augtree.weighting.result import measured, worst_of
-from augtree.weighting.trees import silent
+from augtree.search.scorers.cooldown import BUDGET
+from augtree.tasks.named import find_for
 from measure import machine, table, write
+
+FREE = {"image": ("none", "randaugment", "trivialaugment"), "graph": ("none", "graphcl")}
+PAPER = "the paper's"
 
 
 def read(options: argparse.Namespace) -> Dataset:
@@ -60,211 +52,89 @@ def task_of(options: argparse.Namespace) -> at.tasks.Classification:
     return at.tasks.Classification(**asked)
 
 
-def scorer_of(options: argparse.Namespace) -> Anneal:
-    asked = json.loads(options.scorer)
-    given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in asked.items()}
-    return Anneal(**given)
-
-
-def search(options: argparse.Namespace) -> None:
-    data, task, scorer = read(options), task_of(options), scorer_of(options)
-    write("machine", machine(1), options.out)
-    for seed in options.seeds:
-        began = time.perf_counter()
-        if options.only == "one-tree":
-            place = options.out / f"forest-{seed}" / "one-tree"
-            one = at.search_tree(
-                data, task, depth=options.depth, scorer=scorer, seed=seed, check=0, budget=options.budget, out=place
-            )
-            print(seed, one.tree, f"{time.perf_counter() - began:.0f} s", flush=True)
-            continue
-        result = at.search_forest(
-            data, task, depth=options.depth, scorer=scorer, seed=seed, check=0, budget=options.budget, one_tree=True,
-            plain=False, out=options.out / f"forest-{seed}", alpha=options.alpha, eta=options.eta,
-            workers=options.workers,
-        )  # fmt: skip
-        print(seed, result.forest.to_text(), dict(result.weights), f"{time.perf_counter() - began:.0f} s", flush=True)
-        print({group: {n: str(v) for n, v in found.importances.items()} for group, found in result.trees.items()})
-
-
-def ways(options: argparse.Namespace, trainer: Trainer, seed: int) -> dict[str, Any]:
-    """What is compared with what one search found: by name."""
-    data, search = trainer.data, searches(options).get(str(seed), {"groups": {}})
-    free = ("none", "randaugment", "trivialaugment") if data.domain == "image" else ("none",)
-    found: dict[str, Any] = {name: NAMED[name](data.fill) if name != "none" else Identity() for name in free}
-    learned = at.Weighting(alpha=options.alpha, eta=options.eta)
-    if "one tree" in search:
-        found["one tree"] = whole = tree_of(search["one tree"])
-    if len(search["groups"]) == len(data.group_names):  # else not all groups have been searched yet
-        trees = [tree_of(content) for content in search["groups"].values()]
-        own = dict(zip(data.group_names, trees, strict=True))
-        paper = at.Weighting(start="uniform", d="raw", alpha=options.alpha, eta=options.eta)
-        found["own trees, uniform weights"] = weighted(own, replace(paper, eta=0.0))
-        found["own trees, learned weights (the paper's)"] = weighted(own, paper)
-        found["own trees, groups' proportions"] = weighted(own, replace(learned, eta=0.0))
-        if "one tree" in search and any(name.startswith("forest") for name in options.ways or ["forest"]):
-            forest = held(options, trainer, seed, own, whole)
-            found["forest, uniform weights"] = weighted(forest, replace(paper, eta=0.0))
-            found["forest"] = weighted(forest, learned)
-            found["forest, worst group"] = weighted(forest, replace(learned, target="worst"))
-    return {name: found[name] for name in options.ways or found if name in found}
-
-
-def weighted(trees: dict[str, at.Tree], weighting: at.Weighting) -> at.Weighted:
-    return at.Weighted(at.Forest({group: (tree, 1 / len(trees)) for group, tree in trees.items()}), weighting)
-
-
-def held(
-    options: argparse.Namespace, trainer: Trainer, seed: int, own: dict[str, at.Tree], whole: at.Tree
-) -> dict[str, at.Tree]:
-    """Each group's own tree, or the one for all, as `search_forest` chooses; kept beside the trainings."""
-    path = options.out / f"held-{seed}.json"  # a folder has one search of each seed
-    if not path.exists():
-        began = time.perf_counter()
-        with Run.begin(None, {"version": VERSION, "kind": "forest"}) as run:
-            found = Common(Bench(trainer, [], (1.0,), seed, run), scorer_of(options), whole).held(own, silent)
-        took = round(time.perf_counter() - began, 2)
-        rows = {group: one._asdict() for group, one in found.items()}
-        path.write_text(json.dumps({"groups": rows, "seconds": took, "machine": machine(1)}) + "\n")
-        print(seed, *(f"{group}: {one}" for group, one in found.items()), sep="\n", flush=True)
-    kept = json.loads(path.read_text())["groups"]
-    return {group: tree if kept[group]["own"] else whole for group, tree in own.items()}
-
-
-def searches(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """The trees of each search, from the file that `trees` wrote, and from the run folders."""
-    found: dict[str, dict[str, Any]] = json.loads(options.trees.read_text())["searches"] if options.trees else {}
-    for folder in sorted(options.out.glob("forest-*")):
-        seed = folder.name.rpartition("-")[2]
-        found.setdefault(seed, {"groups": {}, "cost": {}, "importances": {}})
-        places = {path.name.split("-", 1)[1]: path for path in sorted(folder.glob("groups/*"))}
-        for group, place in {**places, "one tree": folder / "one-tree"}.items():
-            if not (place / "tree.json").is_file():
-                continue
-            tree, result = (
-                json.loads((place / "tree.json").read_text()),
-                json.loads((place / "result.json").read_text()),
-            )
-            if group == "one tree":
-                found[seed][group] = tree
-            else:
-                found[seed]["groups"][group] = tree
-            found[seed]["cost"][group] = result["cost"]["training_equivalents"]
-            found[seed]["importances"][group] = result["importances"]
+def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
+    """What is trained with or searched by, by row; but for the paper's way."""
+    space, budget = at.spaces.auto(data), options.budget or BUDGET
+    found: dict[str, Any] = {name: find_for(data, name) for name in FREE[data.domain]}
+    if data.domain == "image":
+        usual = find_for(data, "flip-crop-trivialaugment")
+        found["flip, crop, TrivialAugment, as long as a search"] = Longer(budget, usual)
+        found["RandAugment, as long as a search"] = Longer(budget, find_for(data, "randaugment"))
+    found["one policy for all"] = Searched(space, budget)
+    learned = {"alpha": options.alpha, "eta": options.eta}
+    found["forest"] = Searched(space, budget, weighting=at.Weighting(**learned))
+    found["forest, groups' proportions"] = Searched(space, budget, weighting=at.Weighting(alpha=options.alpha, eta=0))
+    found["forest, worst group"] = Searched(space, budget, weighting=at.Weighting(target="worst", **learned))
     return found
 
 
-def tree_of(content: dict[str, Any]) -> at.Tree:
-    found = Reader(Path("trees"), ()).policy(json.dumps(content))
-    assert isinstance(found, at.Tree)
-    return found
-
-
-def trees(options: argparse.Namespace) -> None:
-    """Which operations gained most at the root of each group: the better magnitude of the first round."""
-    found = searches(options)
-    gains: dict[str, dict[str, list[float]]] = json.loads(options.trees.read_text())["gains"] if options.trees else {}
-    for path in sorted(
-        [*options.out.glob("forest-*/groups/*/history.csv"), *options.out.glob("forest-*/one-tree/history.csv")]
-    ):
-        group = "one tree" if path.parent.name == "one-tree" else path.parent.name.split("-", 1)[1]
-        best: dict[str, float] = {}
-        for row in csv.DictReader(path.read_text().splitlines()):
-            if row["node"] == "1" and row["round"] == "0" and row["p"] and row["gain"]:
-                name = row["candidate"].split("(")[0]
-                best[name] = max(best.get(name, -np.inf), float(row["gain"]))
-        for name, gain in best.items():
-            gains.setdefault(group, {}).setdefault(name, []).append(gain)
-    body = []
-    for group, named in gains.items():
-        first = sorted(named, key=lambda name: -np.mean(named[name]))
-        cells = [
-            f"{name} {np.mean(named[name]):.3f} ± {deviation(named[name]):.3f}" for name in (*first[:4], first[-1])
-        ]
-        body.append([group, *cells])
-    print(table(["group", "gains most", "second", "third", "fourth", "least"], body))
-    for seed, search in found.items():
-        for group, content in {**search["groups"], "one tree": search.get("one tree", {})}.items():
-            print(seed, group, tree_of(content) if content else "", search["cost"].get(group))
-    spec = json.loads(next(options.out.glob("forest-*/**/spec.json")).read_text())
-    about = {"data": spec["data"]["name"], "task": spec["task"], "scorer": spec["scorer"], "depth": spec["depth"]}
-    about["machine"] = json.loads((options.out / "machine.json").read_text())
-    print(f"written to {write('forest_trees_' + options.out.name, {**about, 'searches': found, 'gains': gains})}")
+def paper(options: argparse.Namespace, data: Dataset, task: at.tasks.Classification, seed: int) -> at.Weighted:
+    """The paper's trees, and how it learns the weights."""
+    space = at.spaces.images(fill=data.fill) if data.domain == "image" else at.spaces.graphs()
+    how: dict[str, Any] = {"start": "uniform", "d": "raw", "alpha": options.alpha, "eta": options.eta}
+    place = options.out / f"paper-{seed}"
+    found = at.search_forest(
+        data, task, space, method="paper", depth=options.depth, seed=seed, out=place, workers=options.workers, **how
+    )
+    trainer = task.prepare(data)
+    spent = sum(search.passes.total for search in found.trees.values())
+    cost = round(spent / (trainer.total_steps * trainer.passes_a_step), 3)
+    write("searched", {"training_equivalents": cost}, place)
+    print(seed, found.forest.to_text(), cost, flush=True)
+    return at.Weighted(found.forest, at.Weighting(**how))
 
 
 def train(options: argparse.Namespace) -> None:
     data, task = read(options), task_of(options)
-    trainer = task.prepare(data)
-    (options.out / "trainings").mkdir(parents=True, exist_ok=True)
-    for repeat, seed in product(range(options.repeats), options.seeds):
-        for name, way in ways(options, trainer, seed).items():
-            path = options.out / "trainings" / f"{name}.{seed}.{repeat}.json"
-            if path.exists():
-                continue
-            began = time.perf_counter()
-            start = 1000 * (1 + repeat) + seed
-            if isinstance(way, at.Weighted):
-                at_end = way.fit(trainer, start)
-                state, weights = at_end.theta, dict(zip(data.group_names, at_end.w.tolist(), strict=True))
-            else:
-                state, weights = trainer.fit(way, start), None
-            took = round(time.perf_counter() - began, 2)
-            about = {
-                "policy": name,
-                "seed": seed,
-                "repeat": repeat,
-                "seconds": took,
-                "weights": weights,
-                "data": str(data),
-            }
-            about |= {"task": task.spec(), "tested": {g: len(data.indices("test", g)) for g in data.group_names}}
-            path.write_text(json.dumps({**about, "measures": measured(trainer, state), "machine": machine(1)}) + "\n")
-            print(name, seed, took, "s", flush=True)
+    known = ways(options, data)
+    write("machine", machine(1), options.out)
+    for seed, row in product(options.seeds, options.rows or [*known, PAPER]):
+        way = paper(options, data, task, seed) if row == PAPER else known[row]
+        done = at.compare(data, task, {row: way}, seeds=[seed], out=options.out / "rows" / f"{row}.{seed}")
+        print(done.to_text(), flush=True)
 
 
 def tables(options: argparse.Namespace) -> None:
-    """Mean and standard deviation over searches and trainings: average and worst group, accuracy and macro F1."""
+    """Mean and standard deviation over seeds: all, the worst group, each group, and the cost."""
+    place = Path(options.data)
     rows: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((options.out / "trainings").glob("*.json")):
-        row = json.loads(path.read_text())
-        rows.setdefault(row["policy"], []).append(row)
+    for path in sorted(place.glob("rows/*/comparison.json"), key=lambda path: path.parent.stat().st_ctime):
+        for row in json.loads(path.read_text())["rows"]:
+            cost = row["cost"] + (searched_for(place, row["seed"]) if row["policy"] == PAPER else 0)
+            rows.setdefault(row["policy"], []).append({**row, "cost": cost})
     body, kept = [], []
     for name, found in rows.items():
-        tests = [row["measures"]["test"] for row in found]
-        cells = {}
-        for metric in (m for m in ("accuracy", "f1", "auroc") if m in tests[0]["all"]):
-            cells[metric] = [test["all"][metric] for test in tests]
-            cells[f"worst {metric}"] = [worst_of(test, metric)[1] for test in tests]
-        for group in (g for g in tests[0] if g != "all"):
-            cells[group] = [test[group].get(options.metric, float("nan")) for test in tests]
-        figures = {what: [round(100 * f(v), 2) for f in (np.mean, deviation)] for what, v in cells.items()}
-        weights = {"weights": [row["weights"] for row in found]} if found[0]["weights"] else {}
-        kept.append({"policy": name, "trainings": len(found), **figures, **weights})
-        body.append([name, str(len(found)), *(f"{mean:.1f} ± {sd:.1f}" for mean, sd in figures.values())])
-    print(table(["policy", "trainings", *figures], body))
-    about = {"machine": next(iter(rows.values()))[0]["machine"], "data": next(iter(rows.values()))[0]["data"]}
-    searches = [
-        {"search": folder.name, **{key: json.loads((folder / "result.json").read_text())[key] for key in KEPT}}
-        for folder in sorted(options.out.glob("forest-*"))
-        if (folder / "result.json").is_file()
-    ]
-    about |= {path.stem: json.loads(path.read_text()) for path in sorted(options.out.glob("held-*.json"))}
-    print(f"written to {write('forests_' + options.out.name, {**about, 'rows': kept, 'searches': searches})}")
+        shown = [what for what in found[0] if what in ("test", "worst_group") or what.startswith("group ")]
+        figures = {what: spread([100 * row[what] for row in found]) for what in shown}
+        cost = float(np.mean([row["cost"] for row in found]))
+        weights = [{what[7:]: w for what, w in row.items() if what.startswith("weight ")} for row in found]
+        kept.append({"policy": name, "seeds": [row["seed"] for row in found], **figures, "cost": round(cost, 2)})
+        kept[-1] |= {"weights": weights} if weights[0] else {}
+        body.append([name, *(f"{mean:.1f} ± {sd:.1f}" for mean, sd in figures.values()), f"{cost:.1f}"])
+    spec = json.loads(next(place.glob("rows/*/spec.json")).read_text())
+    print(table(["policy", *(what.removeprefix("group ") for what in figures), "training equivalents"], body))
+    about = {"machine": json.loads((place / "machine.json").read_text()), "data": spec["data"]["name"]}
+    print(f"written to {write('forests_' + place.name, {**about, 'task': spec['task'], 'rows': kept})}")
 
 
-KEPT = ("forest", "importances", "effective_size", "cost")
+def searched_for(place: Path, seed: int) -> float:
+    """What the paper's trees cost, in trainings on all groups; the training with them apart."""
+    found: dict[str, float] = json.loads((place / f"paper-{seed}" / "searched.json").read_text())
+    return found["training_equivalents"]
 
 
-def deviation(values: list[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def spread(values: list[float]) -> list[float]:
+    """Mean and standard deviation."""
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return [round(float(np.mean(values)), 2), round(deviation, 2)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["search", "train", "table", "trees"])
+    parser.add_argument("what", choices=["train", "table"])
     parser.add_argument("data")
     parser.add_argument("--out", type=Path, default=Path("runs/forests"))
-    parser.add_argument("--trees", type=Path, help="the file with the trees to train with")
+    parser.add_argument("--rows", nargs="+", help="train: these rows of the table alone")
     parser.add_argument("--size", type=int)
     parser.add_argument("--limit", type=int, help="proteins: so many graphs")
     parser.add_argument("--terms", type=int, help="proteins: so many functions")
@@ -275,24 +145,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=40)
     parser.add_argument("--metric", default="accuracy")
     parser.add_argument("--task", default="{}", help="further options of the task, as JSON")
-    parser.add_argument("--scorer", default="{}", help="options of the scorer anneal, as JSON")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--depth", type=int, default=2)
-    parser.add_argument(
-        "--budget", default="40", help="of each group's search: training equivalents, or a time (90s)"
-    )
+    parser.add_argument("--depth", type=int, default=2, help="of the paper's trees")
+    parser.add_argument("--budget", type=float, help="training equivalents, if not the two of a search")
     parser.add_argument("--alpha", type=int, default=50)
     parser.add_argument("--eta", type=float, default=0.1)
-    parser.add_argument("--workers", type=int, default=1, help="searches of groups side by side")
+    parser.add_argument("--workers", type=int, default=1, help="the paper's searches of groups side by side")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--repeats", type=int, default=1, help="trainings with each policy and search")
-    parser.add_argument("--ways", nargs="+", help="train: these rows of the table alone")
-    parser.add_argument("--only", choices=["one-tree"], help="search: nothing else")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.what in ("table", "trees"):
-        options.out = Path(options.data)
-    {"search": search, "train": train, "table": tables, "trees": trees}[options.what](options)
+    {"train": train, "table": tables}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/greedy_exhaustive.py --seeds 3      # digits with 50 labels, six candidates, one thread
 
-Both use the same scorer, the same trunk and the same length of branches; then each tree is trained from the start
+Both score by whole trainings (`retrain`), all candidates with the same batches and draws; then each tree is trained
 with several seeds. Runs are kept in runs/greedy and are not done twice.
 """
 
@@ -18,7 +18,7 @@ import torch
 import augtree as at
 import digits_task
 from augtree.comparison import compare
-from augtree.search import Anneal, search_tree
+from augtree.search import search_tree
 from measure import machine, table, write
 
 NAMES = [
@@ -41,12 +41,11 @@ def main() -> None:
     data, task = digits_task.data(), digits_task.task()
     everything = at.spaces.images(fill=0)
     space = [everything[which] for which in NAMES]
-    scorer = Anneal(rungs=(0.25, 0.25), kept=(6, 6), spread=3)
     rows: list[dict[str, Any]] = []
     for seed in range(options.seeds):
         found = {
             method: search_tree(
-                data, task, space, depth=2, scorer=scorer, seed=seed, method=method, check=0,
+                data, task, space, depth=2, scorer="retrain", seed=seed, method=method, check=0,
                 out=options.out / f"{method}-{seed}",
             )
             for method in ("greedy", "exhaustive")

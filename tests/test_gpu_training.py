@@ -7,7 +7,7 @@ from torch import nn
 
 import augtree as at
 from augtree.errors import TaskError
-from augtree.search import Anneal
+from augtree.search import Cooldown, Retrain
 from augtree.tasks import Classification
 from augtree.tasks import trainer as trainer_module
 from augtree.transforms import Rotate, SamplePairing
@@ -17,7 +17,11 @@ pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
-OPTIONS = Anneal(rungs=(0.2, 0.2), fewest=2, kept=(2, 1), spread=2, trunk=0.3, repeats=1, sure=0.0)
+SCORERS = {
+    "cooled": Cooldown(look=0.1, shortest=2, cool=0.2, renew=2),
+    "scored": Retrain(train=0.3, spread=2, repeats=1, sure=0.0),
+}
+"""By what a search tells of its scorings."""
 
 
 def pictures(count=240):
@@ -68,15 +72,17 @@ def test_deterministic_trainings_repeat_to_the_bit_whatever_came_before():
     assert not same(one, trainer.fit(tree(), 4))
 
 
-def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("scoring", SCORERS)
+def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path, scoring):
     class Stopped(BaseException):
         pass
 
     def search(name, watch=lambda *_, **__: None):
         space = [Rotate(0.4), Rotate(0.8), SamplePairing(1.0), at.transforms.Invert(1.0)]
         return at.search_tree(
-            pictures(), task(deterministic=True), space, depth=2, scorer=OPTIONS, out=tmp_path / name, watch=watch
-        )
+            pictures(), task(deterministic=True), space, depth=2, scorer=SCORERS[scoring],
+            probabilities=(0.5, 1.0), out=tmp_path / name, watch=watch,
+        )  # fmt: skip
 
     whole = search("whole")
     assert whole.deterministic
@@ -84,18 +90,19 @@ def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path):
 
     def stop(what, **_):
         nonlocal count
-        count += what == "scored"
-        if count in (3, 9, 12):
-            count += 1
+        count += what == scoring
+        if what == scoring and count in (3, 9, 12):
             raise Stopped
 
     for _ in range(3):
         with pytest.raises(Stopped):
             search("part", stop)
     search("part")
-    for name in ("tree.json", "tree.svg"):
+    names = ["tree.json", "tree.svg", *(["model.safetensors"] if scoring == "cooled" else [])]
+    for name in names:
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert not at.search_tree(pictures(), task(), [Rotate(0.4)], depth=1, scorer=OPTIONS, check=0).deterministic
+    quick = at.search_tree(pictures(), task(), [Rotate(0.4)], depth=1, scorer=SCORERS[scoring], check=0)
+    assert not quick.deterministic
 
 
 def test_an_operation_without_a_deterministic_form_is_refused_by_name():

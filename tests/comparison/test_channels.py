@@ -31,7 +31,7 @@ def test_simclr_by_name_for_four_channels():
 
 def test_a_rule_that_does_not_suit_the_judge_leaves_no_run_behind(tmp_path):
     task = at.tasks.Contrastive(**QUICK, judge="contrastive")
-    for search in (at.search_tree, at.search_forest):
+    for search, method in ((at.search_tree, "greedy"), (at.search_forest, "paper")):
         with pytest.raises(ArgumentError, match="rule must be sampled"):
-            search(pictures(3), task, scorer=Density(), out=tmp_path / "run")
+            search(pictures(3), task, scorer=Density(), method=method, out=tmp_path / "run")
         assert not (tmp_path / "run").exists()

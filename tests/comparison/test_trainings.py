@@ -97,7 +97,8 @@ def test_a_training_that_diverges_is_marked_and_the_others_go_on(tmp_path):
     assert (sometimes.policy, none.policy, always.policy) == ("sometimes", "none", "always")
     assert sometimes.failures == f"1 of 3 failed: {DIVERGED}"
     assert (always.mean, always.failures) == (None, f"3 of 3 failed: {DIVERGED}")
-    assert found.rows[0] == {"policy": "always", "seed": 0, "failed": DIVERGED}
+    assert {**found.rows[0], "cost": 1} == {"policy": "always", "seed": 0, "failed": DIVERGED, "cost": 1}
+    assert 0 < found.rows[0]["cost"] < none.cost  # it never got to be judged
     plain = compare(blobs(), task(), {"none": None}, seeds=3).lines()[0]
     assert (none.mean, none.failed) == (plain.mean, 0)
     assert f"3 of 3 failed: {DIVERGED}" in found.to_text()
@@ -169,7 +170,7 @@ def test_each_policy_is_measured_as_a_training_by_itself():
 def test_training_on_validation_samples_too():
     asked = task(steps=None, epochs=2, metric="loss")
     found = compare(blobs(), asked, POLICIES, seeds=1, train_on="train+val")
-    assert all(set(row) == {"policy", "seed", "test"} for row in found.rows)
+    assert all(set(row) == {"policy", "seed", "test", "cost"} for row in found.rows)
     ready = asked.prepare(blobs())
     state = ready.fit(MINE, 0, rows=np.arange(64))
     assert state.step == 8

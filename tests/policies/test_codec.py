@@ -8,7 +8,7 @@ import pytest
 import augtree as at
 from augtree.errors import ArgumentError, PolicyFileError
 from augtree.policies import codec
-from augtree.transforms import BUILT_IN, Chain, Rotate, Transform, images
+from augtree.transforms import BUILT_IN, Chain, Flip, Rotate, Transform, images
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -32,8 +32,13 @@ DIFFERENT = {
     "sigma": (0.05, 0.5),
     "length": 9,
     "steps": ((Rotate(0.2, fill=3), 0.5), (images.Color(0.8), 1.0)),
+    "choices": ((Rotate(0.2, fill=3), 3.0), (Chain([images.Color(0.8), Flip(0.3)]), 0.25)),
 }
 """For every argument of every transform a value that is not its default."""
+
+
+LATER = ["OneOf", "RandGeometry", "RandTones", "TrivialGeometry", "TrivialTones", "VerticalFlip", "QuarterTurn"]
+"""Transforms that are younger than the golden files of the others; they have one of their own."""
 
 
 def one_of_each():
@@ -42,10 +47,15 @@ def one_of_each():
         yield kind(**{field.name: DIFFERENT[field.name] for field in fields(kind)})
 
 
-def full_tree():
-    """A tree that holds every built-in that can stand in a tree (image side)."""
+def pictorial(*, later=False):
+    """Those that can stand in a tree of pictures: of the first files, or those that came later."""
+    return [t for t in one_of_each() if t.domain == "image" and not t.whole and (t.name in LATER) == later]
+
+
+def full_tree(*, later=False):
+    """A tree that holds all of these."""
     tree = at.Tree()
-    usable = [t for t in one_of_each() if t.domain == "image" and not t.whole]
+    usable = pictorial(later=later)
     for index, transform in enumerate(usable, start=1):
         tree = tree.with_node(index, transform, p=0.25 if index % 2 == 0 else None)
     return tree
@@ -68,6 +78,11 @@ def test_every_argument_of_every_transform_round_trips(transform, tmp_path):
     assert again == transform
     assert type(again) is type(transform)
     assert repr(again) == repr(transform)
+
+
+def test_there_is_a_golden_file_for_every_transform():
+    kept = "".join(path.read_text() for path in GOLDEN.glob("*.json"))
+    assert [name for name in BUILT_IN if f'"{name}"' not in kept] == ["Identity", "ResizedCrop", "Normalize", "GraphCL"]
 
 
 @pytest.mark.parametrize("make", [full_tree, graph_tree, at.Tree], ids=["images", "graphs", "empty"])
@@ -98,7 +113,8 @@ def test_probabilities_round_trip_to_the_last_bit(tmp_path):
         ("tree-graphs", graph_tree),
         ("tree-empty", at.Tree),
         ("forest", lambda: at.Forest({"a": (full_tree(), 0.25), "b": (at.Tree(), 0.75)})),
-        ("chain", lambda: Chain([t for t in one_of_each() if t.domain == "image" and not t.whole])),
+        ("chain", lambda: Chain(pictorial())),
+        ("tree-later", lambda: full_tree(later=True)),
     ],
 )
 def test_files_of_version_1_are_read_and_written_as_ever(name, make):

@@ -9,7 +9,7 @@ import augtree as at
 from augtree import Tree
 from augtree.cli import app
 from augtree.errors import ArgumentError
-from augtree.search import Anneal, Density, search_tree
+from augtree.search import Cooldown, Density, Retrain, search_tree
 from augtree.tasks import Contrastive
 from augtree.transforms import Cutout, Posterize, Rotate
 
@@ -18,10 +18,8 @@ TASK = Contrastive(
     model="cnn", steps=60, batch_size=32, lr=0.05, device="cpu", dim=16, neighbours=9, options={"width": 8}
 )
 FEW = [Rotate(0.2), Posterize(1.0), INVERT, Cutout(0.2)]
-OPTIONS = Anneal(
-    rungs=(0.5, 0.5), fewest=10, kept=(3, 2), shortlist=9, spread=2, trunk=0.5, between=0.1, repeats=1,
-    first_p=(0.5, 0.5),
-)  # fmt: skip
+OPTIONS = Retrain(spread=1, repeats=2)
+TRUNK = Cooldown(look=0.1, shortest=4, cool=0.2, renew=4)
 
 
 def search(out=None, scorer=OPTIONS, task=TASK, space=FEW, data=DATA, **more):
@@ -119,17 +117,22 @@ def without_time(out):
     return [[cell for name, cell in zip(rows[0], row, strict=True) if name != "seconds"] for row in rows]
 
 
-@pytest.mark.parametrize(("scorer", "place"), [(OPTIONS, 5), (Density(train=0.5), 3)], ids=["anneal", "density"])
+@pytest.mark.parametrize(
+    ("scorer", "place"),
+    [(TRUNK, 1), (TRUNK, 12), (OPTIONS, 3), (Density(train=0.5), 3)],
+    ids=["trunk", "looks", "retrain", "density"],
+)
 def test_a_stopped_search_goes_on_to_the_same_bytes(scorer, place, tmp_path, cut):
     task = Contrastive(**{**vars(TASK), "steps": 20})
-    whole = search(tmp_path / "whole", scorer, task, check=0.2)
+    whole = search(tmp_path / "whole", scorer, task, check=0.2, budget=6 if scorer == TRUNK else None)
     cut(place, "unit.recorded")
     with pytest.raises(cut.Error):
-        search(tmp_path / "cut", scorer, task, check=0.2)
+        search(tmp_path / "cut", scorer, task, check=0.2, budget=6 if scorer == TRUNK else None)
     cut(None)
     parts = at.resume(tmp_path / "cut", data=DATA)
     assert parts.tree == whole.tree
-    assert (tmp_path / "cut" / "tree.json").read_bytes() == (tmp_path / "whole" / "tree.json").read_bytes()
+    for name in ["tree.json", *(["mixture.json", "model.safetensors"] if scorer == TRUNK else [])]:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert without_time(tmp_path / "cut") == without_time(tmp_path / "whole")
     assert parts.free == whole.free
     assert (parts.cost.forward, parts.cost.backward) == (whole.cost.forward, whole.cost.backward)

@@ -1,21 +1,16 @@
-from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pytest
 from toys import INVERT, TASK, bars, bench_on
 
 from augtree import Tree, load, wrap
-from augtree.search import Anneal, resume, search_tree
+from augtree.search import Retrain, resume, search_tree
 from augtree.search.exhaustive import count, score_all, trees
 from augtree.tasks.trainer import seed_of
 from augtree.transforms import Brightness, Cutout, Posterize, Rotate
 
 THREE = [Rotate(0.6), Posterize(1.0), INVERT]
-OPTIONS = Anneal(
-    rungs=(0.25, 0.5), fewest=4, kept=(2, 2), shortlist=9, spread=2, trunk=0.5, between=0.2, repeats=2,
-    first_p=(0.5, 0.5), sure=1.0,
-)  # fmt: skip
+OPTIONS = Retrain(train=0.7, repeats=2)
 
 
 def meaning(tree):
@@ -50,32 +45,27 @@ def test_the_trees_of_one_candidate_by_hand():
     ]
 
 
-def scored(options, bench):
-    """All trees, from a trunk that is trained on nothing."""
-    scorer = options.at(bench)
-    scorer.nodes = 1
-    return list(score_all(scorer, scorer.trunk(Tree())))
+def scored(bench):
+    """All trees, each by a training of its own."""
+    return list(score_all(OPTIONS.at(bench)))
 
 
-def test_the_root_has_the_user_s_probability_and_the_children_share_evenly():
-    options = replace(OPTIONS, first_p=(0.7, 0.4))
-    found = [tree for tree, _ in scored(options, bench_on(bars(0, 0.5), [INVERT]))]
-    assert {tree.nodes[1].p for tree in found} == {0.7}
+def test_children_share_evenly():
+    found = list(trees(THREE))
+    assert {tree.nodes[1].p for tree in found} == {0.9}
     assert {node.p for tree in found for index, node in tree.nodes.items() if index > 1} == {0.5}
 
 
-def test_the_best_is_what_brute_force_finds():
-    """Each tree on its own branch, by hand: the same losses."""
+def test_the_losses_are_those_of_trainings_by_hand():
+    """Each tree from the same start, on the same batches, judged by the half that chooses."""
     bench = bench_on(bars(0, 0.5), [INVERT, Posterize(1.0)])
-    found = scored(OPTIONS, bench)
-    scorer = OPTIONS.at(bench_on(bars(0, 0.5), [INVERT, Posterize(1.0)]))
-    scorer.nodes = 1
-    trunk = scorer.trunk(Tree())
-    losses = {}
-    for tree in trees([INVERT, Posterize(1.0)], 0.5):
-        branch = scorer.branch(trunk, tree, 0.5, seed_of(0, "exhaustive"), bench.rank_rows)
-        losses[tree] = branch.mean()
+    found = scored(bench)
+    trainer, losses = TASK.prepare(bars(0, 0.5)), {}
+    for tree in trees([INVERT, Posterize(1.0)]):
+        state = trainer.fit(tree, seed_of(0, "exhaustive"), 28)
+        losses[tree] = trainer.calibrated_losses(state, bench.rank_rows).mean()
     assert {tree: score.loss for tree, score in found} == losses
+    assert len(losses) == count(2)
 
 
 def share_inverted(tree):
@@ -110,7 +100,7 @@ def broken(picture):
 
 def test_trees_that_fail_are_left_out():
     bench = bench_on(bars(0, 0.5), [wrap(broken, name="Fog"), INVERT])
-    found = scored(OPTIONS, bench)
+    found = scored(bench)
     assert len(found) == 3  # those of Invert alone
     assert all(node.transform == INVERT for tree, _ in found for node in tree.nodes.values())
 
@@ -124,7 +114,7 @@ def test_where_every_tree_fails_the_user_is_told():
 
 @pytest.mark.parametrize("share", [0.01, 0.25, 0.5, 0.9])
 def test_a_spent_budget_ends_it_with_the_best_tree_so_far(share, tmp_path):
-    """0.01: the trunk is all; 0.9: all trees are scored, and nothing is left to confirm the best."""
+    """0.01: the yardstick is all; 0.9: all trees are scored, and the best is not yet confirmed."""
     arguments = dict(scorer=OPTIONS, method="exhaustive", check=0)
     data, space = bars(0, 0.5, wrong=0.1), [Posterize(1.0), INVERT]
     whole = search_tree(data, TASK, space, **arguments).cost.training_equivalents
@@ -144,20 +134,3 @@ def test_a_spent_budget_ends_it_with_the_best_tree_so_far(share, tmp_path):
     again = resume(tmp_path, data=data, task=TASK, budget=2 * whole)
     assert not any("budget" in note for note in again.notes)
     assert again.tree == search_tree(data, TASK, space, **arguments).tree
-
-
-def test_a_lost_trunk_is_trained_again_as_it_was(tmp_path, cut):
-    data, space = bars(0, 0.5), [INVERT, Posterize(1.0)]
-
-    def search(out):
-        return search_tree(data, TASK, space, scorer=OPTIONS, method="exhaustive", check=0, out=out)
-
-    whole = search(tmp_path / "whole")
-    scorings = count(2) + 1
-    cut(1 + scorings, "unit.recorded")
-    with pytest.raises(cut.Error):
-        search(tmp_path / "cut")
-    cut(10**9)
-    (tmp_path / "cut" / "checkpoints" / "trunk-1.safetensors").unlink()
-    gains = [[row["gain"] for row in r.history if "gain" in row] for r in (whole, search(tmp_path / "cut"))]
-    assert np.array_equal(*gains)

@@ -102,9 +102,11 @@ def test_the_file_holds_everything_but_the_history():
             "seconds": 12.3,
             "scorings": 40,
             "check_equivalents": 1.25,
+            "model_equivalents": 0.0,
         },
         "notes": ["Node 2 is empty: Cutout was best, but not on fresh data."],
         "deterministic": True,
+        **dict(mixture=None, single=None, members=[], findings=[], cooled={}, measures={}),
     }
 
 
@@ -119,8 +121,12 @@ def test_the_history_is_a_table_that_others_can_read():
 
 def test_words_for_people():
     assert str(COST) == (
-        "2.5 training equivalents, 1.2 of them to check the result (1,000 forward and 500 backward sample passes), "
+        "2.50 training equivalents, 1.25 of them to check the result (1,000 forward and 500 backward sample passes), "
         "40 scorings, 12 s"
+    )
+    assert str(Cost(1000, 500, 2.04, 12.3, 21, 0.0, 1.6)) == (
+        "2.04 training equivalents, 1.60 of them in the finished model (1,000 forward and 500 backward sample passes), "
+        "21 scorings, 12 s"
     )
     assert str(Importance(0.25, 0.0125)) == "0.2500 ± 0.0125"
 

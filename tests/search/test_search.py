@@ -97,7 +97,7 @@ def test_with_and_without_a_folder_are_the_same(whole):
     result = search()
     assert result.out is None
     assert result.tree == at.load(whole / "retrain" / "tree.json")
-    assert [row["candidate"] for row in result.history] == [row["candidate"] for row in files(whole / "retrain")[2]]
+    assert [row["candidate"] for row in result.history] == [row["candidate"] for row in files(whole / "retrain")[1]]
 
 
 def test_the_folder_has_what_the_result_has(whole, tmp_path):
@@ -486,8 +486,8 @@ def test_a_function_is_tried_at_each_of_its_magnitudes():
     dims = [at.wrap(dim, name="Dim", magnitude=m) for m in (0.25, 0.5, 0.75)]
     result = search(space=dims, depth=1, check=0)
     tried = [row["candidate"] for row in result.history if row["round"] == 0]
-    assert sorted(tried) == ["Dim(0.25)", "Dim(0.5)", "Dim(0.75)", "yardstick"]
-    assert len({row["loss"] for row in result.history if row["round"] == 0}) == 4
+    assert sorted(tried) == sorted(["Dim(0.25)", "Dim(0.5)", "Dim(0.75)"] * 2 + ["yardstick"])  # at two p each
+    assert len({row["loss"] for row in result.history if row["round"] == 0}) == 7
 
 
 def test_transforms_of_one_s_own_must_be_given_again(tmp_path, cut):

@@ -10,7 +10,7 @@ from augtree.runs.store import Run
 from augtree.search.scorers import Bench, Cooldown
 from augtree.search.scorers.base import verdict
 from augtree.tasks import Classification
-from augtree.transforms import Brightness, Cutout, Flip, Invert, Posterize, Rotate, Space, VerticalFlip
+from augtree.transforms import Brightness, Cutout, Flip, Identity, Invert, Posterize, Rotate, Space, VerticalFlip
 
 INVERT = Invert(0.2)
 SPACE = [Rotate(0.2), Posterize(1.0), INVERT, Brightness(0.2), Cutout(0.2)]
@@ -51,7 +51,8 @@ def bench_on(
 
 def whatever_is_best(entry, gains, sure):
     """The verdict, but with `sure=0` every winner is kept that does not fail."""
-    return verdict(entry, gains, sure or -1e9)
+    found = verdict(entry, gains, sure)
+    return found if sure or isinstance(found.transform, Identity) else found._replace(improves=True, why="")
 
 
 def quickly(connect):

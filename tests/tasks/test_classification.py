@@ -38,7 +38,9 @@ NAMES = r"must be a name, or a function without arguments that makes a new nn\.M
         ("lr", 0, r"must be a number in \(0, 1000\], got 0"),
         ("weight_decay", -1e-4, r"must be a number in \[0, 1000\], got -0.0001"),
         ("momentum", 1.0, r"must be a number in \[0, 0.9999\], got 1.0"),
+        ("schedule", "linear", r"must be one of constant-linear, cosine, constant, got 'linear'"),
         ("warmup", 1.1, r"must be a number in \[0, 1\], got 1.1"),
+        ("decay", -0.1, r"must be a number in \[0, 1\], got -0.1"),
         ("label_smoothing", 1, r"must be a number in \[0, 0.9999\], got 1"),
         ("metric", "accurate", r"must be one of accuracy, error, f1, auroc, loss \(did you mean accuracy\?\)"),
         ("preprocess", "flips", 'must be "default", None or a transform, got .flips.'),
@@ -79,12 +81,21 @@ def test_total_steps(asked, samples, steps):
 
 def test_rates_rise_in_a_line_and_fall_as_a_cosine():
     half = math.sqrt(0.5)
-    plain = Classification(lr=1.0, warmup=0)
+    plain = Classification(lr=1.0, warmup=0, schedule="cosine")
     assert plain.rates(4) == pytest.approx([1, (1 + half) / 2, 0.5, (1 - half) / 2])
-    assert Classification(lr=0.6, warmup=0.5).rates(4) == pytest.approx([0.2, 0.4, 0.6, 0.3])
-    assert Classification(lr=1.0, warmup=1).rates(3) == pytest.approx([0.25, 0.5, 0.75])
+    assert Classification(lr=0.6, warmup=0.5, schedule="cosine").rates(4) == pytest.approx([0.2, 0.4, 0.6, 0.3])
+    assert Classification(lr=1.0, warmup=1, schedule="cosine").rates(3) == pytest.approx([0.25, 0.5, 0.75])
     assert plain.rates(1) == [1]
     assert plain.rates(0) == []
+
+
+def test_rates_are_constant_and_end_with_a_line_to_zero_unless_another_schedule_is_asked_for():
+    rates = Classification(lr=0.5).rates(20)
+    assert rates == pytest.approx([0.25, *[0.5] * 14, *(0.5 * left / 6 for left in range(5, 0, -1))])
+    assert Classification(lr=0.6, warmup=0.5, decay=0.25).rates(8) == pytest.approx(
+        [0.12, 0.24, 0.36, 0.48, 0.6, 0.6, 0.6, 0.3]
+    )
+    assert Classification(lr=0.5, schedule="constant").rates(3) == [0.5] * 3
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from augtree import Forest, Tree
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError, OtherRunError, TaskError
 from augtree.runs import faults
-from augtree.search import Anneal, resume, search_tree
+from augtree.search import Cooldown, Retrain, resume, search_tree
 from augtree.tasks import Classification
 from augtree.tasks.consistency import consistency, taught
 from augtree.tasks.semisupervised import SemiSupervised
@@ -66,9 +66,10 @@ def numbers(pictures):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The search without a stop."""
+    """The searches without a stop."""
     folder = tmp_path_factory.mktemp("whole")
-    search(out=folder)
+    for name in SCORERS:
+        search(out=folder / name, scorer=SCORERS[name])
     return folder
 
 
@@ -228,10 +229,10 @@ def test_labels_of_unlabelled_samples_are_never_read(tsa):
     assert not same(states[0], task(tsa=tsa).prepare(changed).fit(TREE, 3))
 
 
-def test_a_search_does_not_read_them_either(whole, tmp_path):
-    search(destroyed(marks()), out=tmp_path / "a")
-    assert (tmp_path / "a" / "tree.json").read_bytes() == (whole / "tree.json").read_bytes()
-    assert history(tmp_path / "a") == history(whole)
+@pytest.mark.parametrize("name", ["retrain", "cooldown"])
+def test_a_search_does_not_read_them_either(whole, tmp_path, name):
+    search(destroyed(marks()), out=tmp_path / "a", scorer=SCORERS[name])
+    assert files(tmp_path / "a") == files(whole / name)
 
 
 # ---- groups and forests
@@ -280,7 +281,7 @@ def test_a_forest_of_such_groups_is_refused_before_anything_is_searched():
     with pytest.raises(
         DataError, match=r"numbered\[b\]: semi-supervised training needs unlabelled samples, got none"
     ):
-        at.search_forest(data, task(), watch=lambda what, **_: told.append(what))
+        at.search_forest(data, task(), method="paper", watch=lambda what, **_: told.append(what))
     assert told == []
 
 
@@ -351,7 +352,8 @@ def hidden_top(picture):
 
 HIDE = at.wrap(hidden_top, name="HideTop")
 SPACE = [Rotate(0.2), Posterize(1.0), HIDE, Brightness(0.2), Cutout(0.2)]
-OPTIONS = Anneal(rungs=(0.5, 0.5), fewest=2, kept=(2, 2), spread=2, trunk=0.3, repeats=1)
+OPTIONS = Retrain(spread=2, repeats=1)
+SCORERS = {"retrain": OPTIONS, "cooldown": Cooldown(look=0.1, shortest=4, cool=0.2, renew=4)}
 
 
 def marks(seed=0):
@@ -398,7 +400,7 @@ def test_the_right_policy_on_unlabelled_samples_teaches_what_labels_do_not(seed)
 
 
 def test_the_search_finds_it(whole):
-    found = [at.load(whole / "tree.json", transforms=[HIDE]), search(marks(1), seed=1).tree]
+    found = [at.load(whole / "retrain" / "tree.json", transforms=[HIDE]), search(marks(1), seed=1).tree]
     assert found == [Tree().with_node(1, HIDE, 1.0)] * 2
 
 
@@ -414,8 +416,8 @@ class CutError(BaseException):
     """A power cut within the process."""
 
 
-@pytest.mark.parametrize("at_point", [4, 9, 14])
-def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, at_point):
+@pytest.mark.parametrize(("name", "at_point"), [("retrain", 4), ("retrain", 14), ("cooldown", 11), ("cooldown", 40)])
+def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, name, at_point):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: quick(connect(*a, **k)))
@@ -428,17 +430,21 @@ def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, at_po
 
     monkeypatch.setattr(faults, "point", point)
     with pytest.raises(CutError):
-        search(out=tmp_path / "cut")
+        search(out=tmp_path / "cut", scorer=SCORERS[name])
     monkeypatch.setattr(faults, "point", lambda name: None)
     resume(tmp_path / "cut", data=marks(), task=FEW_LABELS, transforms=[HIDE])
-    for name in ("tree.json", "tree.svg"):
-        assert (tmp_path / "cut" / name).read_bytes() == (whole / name).read_bytes()
-    assert history(tmp_path / "cut") == history(whole)
+    assert files(tmp_path / "cut") == files(whole / name)
 
 
 def quick(connection):
     connection.execute("PRAGMA synchronous = OFF")
     return connection
+
+
+def files(folder):
+    """What must be the same to the byte: the tree, the model where there is one, and every score."""
+    names = ("tree.json", "tree.svg", "model.safetensors")
+    return [(folder / name).read_bytes() for name in names if (folder / name).exists()], history(folder)
 
 
 def history(folder):
@@ -452,7 +458,7 @@ def test_a_folder_holds_one_task(whole):
     other = dataclasses.replace(FEW_LABELS, weight=0.5)
     with pytest.raises(OtherRunError):
         search_tree(marks(), other, SPACE, depth=1, scorer=OPTIONS, probabilities=(0.5, 1.0), check=0,
-                    out=whole)  # fmt: skip
+                    out=whole / "retrain")  # fmt: skip
 
 
 # ---- the task as a value

@@ -24,6 +24,8 @@ from augtree.transforms import (
     GraphCL,
     Invert,
     Normalize,
+    OneOf,
+    QuarterTurn,
     ResizedCrop,
     Rotate,
     Transform,
@@ -54,6 +56,7 @@ def built(kind):
     if issubclass(kind, images.Operation | GraphTransform | GraphCL):
         return kind(0.4)
     special = {"Chain": Chain([Flip(), (GaussianBlur(), 0.5)]), "ResizedCrop": ResizedCrop(size=20)}
+    special["OneOf"] = OneOf([(GaussianBlur(), 3), Chain([QuarterTurn(), Invert()])])
     special["Normalize"] = Normalize((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     return special.get(kind.__name__) or kind()
 

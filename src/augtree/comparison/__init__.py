@@ -1,5 +1,6 @@
 """Policies side by side, the same budget for each; and one model to keep."""
 
+from augtree.comparison.controls import Longer, Searched, Soup
 from augtree.comparison.evaluation import Evaluation, evaluate
 from augtree.comparison.model import Trained, train
 from augtree.comparison.table import Comparison, Line
@@ -10,6 +11,9 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Line",
+    "Longer",
+    "Searched",
+    "Soup",
     "Trained",
     "compare",
     "evaluate",

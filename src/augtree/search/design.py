@@ -37,15 +37,19 @@ class Effect(NamedTuple):
 def signs(factors: int, spare: int = 0) -> Signs:
     """A row for each run and a column for each contrast, +1 where it is left out; the factors' columns come first.
 
-    There are at least 8 runs, and `spare` columns that no factor needs.
+    There are at least 8 runs, and `spare` columns that no factor needs. The first run leaves nothing out.
 
     >>> signs(3).tolist()[:2]
-    [[-1, -1, -1, -1, 1, 1, 1], [1, -1, -1, 1, -1, -1, 1]]
+    [[-1, -1, -1, -1, -1, -1, -1], [1, -1, -1, 1, 1, 1, -1]]
     """
     power = next((k for k in range(3, LARGEST) if 2**k > factors + spare), LARGEST)
     base = np.array(list(product((-1, 1), repeat=power)), np.int64)[:, ::-1]
     orders = sorted(range(1, power + 1), key=lambda order: (order % 2 == 0, order))
-    columns = [base[:, list(chosen)].prod(1) for order in orders for chosen in combinations(range(power), order)]
+    columns = [
+        base[:, list(chosen)].prod(1) * (-1) ** (order + 1)
+        for order in orders
+        for chosen in combinations(range(power), order)
+    ]
     return np.stack(columns, axis=1)
 
 

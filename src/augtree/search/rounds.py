@@ -104,8 +104,9 @@ def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) 
     one, size = trainer.total_steps, trainer.passes_a_step
     judging = len(trainer.data.indices("val")) / (one * size)
     steps = options.look_steps(one) / one
-    runs = [runs_of(plays, last=i == len(options.looks) - 1) for i in range(len(options.looks))]
-    looks = [count * (steps + judging) for count in runs]
+    count = len(options.looks)
+    runs = [runs_of(plays, first=i == 0, last=i == count - 1) for i in range(count)]
+    looks = [each * (steps + judging) for each in runs]
     last = options.cool + 3 * judging + options.renew * (options.last > 1) / one / 2
     return options.plan(max(0.05 * budget.trainings, budget.trainings - 2 * TIMED / one - judging), looks, last)
 
@@ -141,7 +142,7 @@ def search_by_cooldown(
         growth = grow(finish, depth, bench.seed, built)
         mixture = trunk.plays[EVERYBODY].mixture()
         state, members = finish.average(mixture)
-    measures = trainer.measures(state, trunk.rows)
+    measures = run.unit("measures", lambda: (trainer.measures(state, trunk.rows), None)).value
     notes += told_at_the_end(trainer, measures)
     result = TreeResult(
         tree=growth.tree,

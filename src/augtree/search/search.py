@@ -93,8 +93,11 @@ def search_tree(
     }
     trainer = task.prepare(data)
     spec |= {"begins": trainer.identity(seed)}
+    budget = budget if budget is None or isinstance(budget, str) else float(budget)
+    if isinstance(options, Cooldown):
+        spec |= {"budget": budget}  # the trunk is as long as it allows; the other scorers only end by it
     with Run.begin(out, spec) as run:
-        run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
+        run.tell("budget", budget)
         if isinstance(options, Cooldown):
             run.tell("status", "begun")
             bench = Bench(trainer, list(space), probabilities, seed, run, told=watch)
@@ -285,11 +288,13 @@ def resume(
     """Go on with a search that was stopped; the tree is the one that it would have given.
 
     A run on arrays needs its `data` again, a run with a model of your own its `task`, a space with transforms of your
-    own these `transforms`. A search that ended early goes on with a larger `budget`.
+    own these `transforms`. A search that ended early goes on with a larger `budget` (not with the scorer cooldown,
+    which plans by it).
     """
     spec = read_spec(Path(folder))
     if spec["kind"] != "search":
         raise RunError(f"{folder} must be the run of a search, got {spec['kind']}")
+    scorer = scorer_again(spec["scorer"], Path(folder))
     data = data_again(spec["data"], Path(folder), data)
     reader = Reader(Path(folder) / "spec.json", transforms)
     task = task or task_again(spec["task"], reader)
@@ -298,11 +303,11 @@ def resume(
         task,
         space_again(spec["space"], reader),
         depth=spec["depth"],
-        scorer=scorer_again(spec["scorer"], Path(folder)),
+        scorer=scorer,
         probabilities=spec["probabilities"],
         seed=spec["seed"],
         out=folder,
-        budget=told_budget(Path(folder)) if budget is None else budget,
+        budget=spec.get("budget", told_budget(Path(folder))) if budget is None else budget,
         check=spec["check"],
         method=spec["method"],
         workers=workers,

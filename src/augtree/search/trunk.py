@@ -16,7 +16,7 @@ import numpy as np
 from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.search.branches import Branch, Crew, Losses
-from augtree.search.design import Effect, contrasts, effect, noise_of, shrunk, signs, together
+from augtree.search.design import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
 from augtree.search.play import Play, Plays, in_words
 from augtree.search.scorers.base import Bench, Model, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
@@ -33,6 +33,8 @@ SINGLE = np.sqrt(2.0)
 """A difference of two branches has the luck of two; a contrast of n branches 2 / sqrt(n) of one's."""
 FEWEST_SPARE = 3
 """So many contrasts that hold no factor say how much branches differ by luck, in all looks together."""
+MOST = most_factors() - 1
+"""What the largest design has room for, with a contrast to spare; what comes after is not asked for."""
 BENEFIT = 2.0
 """A group keeps what leaves all others where it gains by so many standard errors."""
 
@@ -213,14 +215,14 @@ def asked_at(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
         basic |= dict.fromkeys(play.basic_factors)
         every |= dict.fromkeys(play.factors)
     if any(play.space.basics for play in plays.values()):
-        return list(basic), [name for name in every if name not in basic] if last else []
-    return [name for name in every if name != ALONE], [ALONE] if last and ALONE in every else []
+        return list(basic)[:MOST], [name for name in every if name not in basic] if last else []
+    return [name for name in every if name != ALONE][:MOST], [ALONE] if last and ALONE in every else []
 
 
-def runs_of(plays: Plays, *, last: bool) -> int:
+def runs_of(plays: Plays, *, first: bool, last: bool) -> int:
     """How many cool-downs a look has, where nothing has left play before."""
     asked, beside = asked_at(plays, last=last)
-    return len(signs(len(asked), 1)) + len(beside)
+    return len(signs(len(asked), FEWEST_SPARE if first else 1)) + len(beside)
 
 
 def branched(
