@@ -123,24 +123,25 @@ class Set:
         """What there is to do, in order; later parts look at what the earlier ones found."""
         for name, policy in self.free.items():
             yield name, 0, lambda seed, policy=policy: self.judged(self.trainer.fit(policy, seed))
+        default = self.free["flip, crop, TrivialAugment"]
+        best = None
         for seed in self.options.seeds:
             yield "search", seed, self.search
-            cost = self.done["search", seed]["cost"]
-            best = self.free[self.choice]
-            default = self.free["flip, crop, TrivialAugment"]
-            for row, policy in (("choice as long", best), ("default as long", default)):
+            cost, best = self.done["search", seed]["cost"], self.free[self.choice]
+            for row, policy in (("default as long", default), ("choice as long", best)):
                 way = Longer(cost, policy)
                 yield row, seed, lambda seed, way=way, policy=policy: self.judged(way.fit(self.trainer, policy, seed))
-            if seed == 0 or self.options.more:
-                yield "mixture", seed, lambda seed: self.again(seed, "mixture")
-                yield "single", seed, lambda seed: self.again(seed, "single")
-            if self.options.more:
-                way = Soup(cost, best)
-                yield "average of the choice", seed, lambda seed, way=way: self.judged(way.fit(self.trainer, best, seed))
+        for seed in self.options.seeds:
             if self.groups is not None:
                 yield "forest", seed, self.forest
                 if self.options.more:
                     yield "forest by the paper", seed, lambda seed: self.forest(seed, method="paper")
+            if seed == 0 or self.options.more:
+                yield "mixture", seed, lambda seed: self.again(seed, "mixture")
+                yield "single", seed, lambda seed: self.again(seed, "single")
+            if self.options.more:
+                way = Soup(self.done["search", seed]["cost"], best)
+                yield "average of the choice", seed, lambda seed, way=way: self.judged(way.fit(self.trainer, best, seed))
 
     def judged(self, state: State) -> dict[str, Any]:
         """How a model does on validation and test data, and in the worst group."""
