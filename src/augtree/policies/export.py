@@ -8,6 +8,8 @@ from html import escape as escape_html
 from typing import TYPE_CHECKING
 
 from augtree.policies.tree import Tree, is_below
+from augtree.transforms import Chain, OneOf
+from augtree.transforms.base import Transform
 
 if TYPE_CHECKING:
     from augtree.policies.forest import Forest
@@ -26,12 +28,39 @@ def percent(p: float) -> str:
 # ---- text ------------------------------------------------------------------------------------------------------
 
 
+def in_words(transform: Transform) -> str:
+    """A transform as people read it: one step after the other, choices side by side.
+
+    >>> from augtree.transforms import Flip, PadCrop, RandAugment, RandTones
+    >>> in_words(Chain([(Flip(), 0.5), PadCrop(4), OneOf([RandAugment(), RandTones(m=14)])]))
+    'Flip 50 %, PadCrop(4), then RandAugment | RandTones(m=14) (50 % each)'
+    """
+    if isinstance(transform, OneOf):
+        shares = transform.shares
+        if max(shares) - min(shares) < 1e-9:
+            each = f" ({percent(shares[0])} each)" if len(shares) > 1 else ""
+            return " | ".join(_in_one_piece(choice) for choice, _ in transform.pairs) + each
+        pairs = zip(transform.pairs, shares, strict=True)
+        return " | ".join(f"{_in_one_piece(choice)} {percent(share)}" for (choice, _), share in pairs)
+    if isinstance(transform, Chain) and transform.pairs:
+        steps = [in_words(step) + ("" if p == 1 else f" {percent(p)}") for step, p in transform.pairs]
+        return ", then ".join([part for part in (", ".join(steps[:-1]), steps[-1]) if part])
+    return str(transform)
+
+
+def _in_one_piece(transform: Transform) -> str:
+    """A choice, of which others stand beside it."""
+    if isinstance(transform, Chain) and transform.pairs and all(p == 1 for _, p in transform.pairs):
+        return " + ".join(str(step) for step, _ in transform.pairs)
+    return str(transform)
+
+
 def to_text(tree: Tree) -> str:
     """One line a node, children below their parent."""
     if not tree.nodes:
         return "Identity (the empty tree)"
     root = tree.nodes[1]
-    return "\n".join([f"{root.transform}  applied to {percent(root.p)}", *_below(tree, 1, "")])
+    return "\n".join([f"{in_words(root.transform)}  applied to {percent(root.p)}", *_below(tree, 1, "")])
 
 
 def _below(tree: Tree, index: int, indent: str) -> Iterable[str]:
@@ -40,7 +69,7 @@ def _below(tree: Tree, index: int, indent: str) -> Iterable[str]:
         return
     for child, p, branch, rest in ((2 * index, left, "├─ ", "│  "), (2 * index + 1, 1 - left, "└─ ", "   ")):
         node = tree.nodes.get(child)
-        yield f"{indent}{branch}{percent(p):>6} {'Identity' if node is None else node.transform}"
+        yield f"{indent}{branch}{percent(p):>6} {'Identity' if node is None else in_words(node.transform)}"
         if node is not None:
             yield from _below(tree, child, indent + rest)
 
@@ -79,7 +108,7 @@ def _dot_lines(tree: Tree, prefix: str) -> Iterable[str]:
     if not tree.nodes:
         yield f'  {prefix}1 [label="Identity"];'
     for index, node in tree.nodes.items():
-        label = str(node.transform) + (f"\napplied to {percent(node.p)}" if index == 1 else "")
+        label = in_words(node.transform) + (f"\napplied to {percent(node.p)}" if index == 1 else "")
         yield f"  {prefix}{index} [label={_quoted(label)}];"
         left = tree.p_left(index)
         if left is None:
@@ -195,6 +224,9 @@ def _labels(tree: Tree, index: int) -> tuple[str, str]:
     node = tree.nodes.get(index)
     if node is None:
         return "Identity", ""
+    if isinstance(node.transform, Chain | OneOf):
+        name, then, rest = in_words(node.transform).partition(", then ")
+        return (name, _shortened(f"then {rest}")) if then and len(name) <= 60 else (_shortened(in_words(node.transform)), "")
     name, _, arguments = str(node.transform).partition("(")
     return name if len(name) <= 40 else name[:38] + "…", _shortened(arguments[:-1])
 
@@ -212,7 +244,8 @@ def _box(tree: Tree, index: int, place: Place, left: float) -> str:
     shade = ' fill="#7b8794"' if node is None else ""
     left_edge, size = x - place.width / 2, f'width="{place.width:.1f}" height="{BOX_HEIGHT:.0f}" rx="9"'
     paint = f'fill="{fill}" stroke="{stroke}" stroke-width="1.4"{dash}'
-    marks = [f'<rect x="{left_edge:.1f}" y="{y:.1f}" {size} {paint}/>']
+    whole = "" if node is None else f"<title>{escape(in_words(node.transform))}</title>"
+    marks = [f'<rect x="{left_edge:.1f}" y="{y:.1f}" {size} {paint}>{whole}</rect>']
     if detail:
         marks.append(f'<text {NAME} x="{x:.1f}" y="{y + 20:.1f}">{escape(name)}</text>')
         marks.append(f'<text {SMALL} x="{x:.1f}" y="{y + 36:.1f}">{escape(detail)}</text>')
