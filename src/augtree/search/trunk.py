@@ -31,6 +31,8 @@ SEGMENT = 0.5
 """No part of the trunk is longer than so many trainings: a stopped search loses at most one."""
 SINGLE = np.sqrt(2.0)
 """A difference of two branches has the luck of two; a contrast of n branches 2 / sqrt(n) of one's."""
+NOTHING_OUT = np.full((1, 0), -1, np.int64)
+"""The design where no factor is asked for: the mixture as it is."""
 FEWEST_SPARE = 3
 """So many contrasts that hold no factor say how much branches differ by luck, in all looks together."""
 MOST = most_factors() - 1
@@ -150,14 +152,16 @@ class Trunk:
         asked, beside = asked_at(self.plays, last=last)
         if not asked and not beside:
             return
-        design = signs(len(asked), max(1, FEWEST_SPARE - sum(len(each) for each in self.unused)))
+        spare = max(1, FEWEST_SPARE - sum(len(each) for each in self.unused))
+        design = signs(len(asked), spare) if asked else NOTHING_OUT
         runs = [[name for name, sign in zip(asked, row, strict=False) if sign > 0] for row in design]
         losses = self.losses(number, [self.without(out) for out in [*runs, *([name] for name in beside)]])
         found = contrasts(losses[: len(design)], design)
-        self.unused.append(found[len(asked) :])
+        luck = 2 / np.sqrt(len(design))
+        self.unused.append(found[len(asked) :] / luck)
         whole = losses[0]  # the design's first run leaves nothing out
         found = np.concatenate([found[: len(asked)], whole - losses[len(design) :]])
-        widths = [1.0] * len(asked) + [np.sqrt(len(design)) / SINGLE] * len(beside)
+        widths = [luck] * len(asked) + [SINGLE] * len(beside)
         bars = [self.options.sure if last else self.options.clear] * len(asked) + [self.options.slow] * len(beside)
         for i, factor in enumerate([*asked, *beside]):
             where = [group for group, play in self.plays.items() if factor in play.factors]
@@ -171,7 +175,7 @@ class Trunk:
         }
 
     def judged(self, found: Losses, group: str, width: float) -> Effect:
-        """An effect on the samples of one group; branches differ by luck, by as much as unused contrasts say."""
+        """An effect on the samples of one group, with so many times the luck of a branch, as unused contrasts say."""
         rows = self.group_of_rows == group
         noise = noise_of(np.concatenate([each[:, rows] for each in self.unused]))
         return effect(found[rows], noise * width)
