@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -107,6 +108,10 @@ def crew(trainer: Trainer, workers: int) -> Iterator[Crew]:
     pool = ProcessPoolExecutor(workers, CONTEXT, begin_worker, (content,))
     try:
         yield Crew(trainer, pool)
+    except BrokenProcessPool as error:
+        pool.shutdown(wait=False, cancel_futures=True)
+        rule = 'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again; or a'
+        raise ArgumentError("workers", f"{rule} worker died", workers) from error
     except BaseException as error:
         pool.shutdown(wait=isinstance(error, AugtreeError), cancel_futures=True)
         raise

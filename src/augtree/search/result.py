@@ -192,7 +192,9 @@ class TreeResult:
 def verdict_of_cooldown(result: TreeResult) -> str:
     """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
     out = [left_play(finding) for finding in result.out_of_play.values()]
-    if not out:
+    if not result.findings:
+        out = ["Nothing was asked for harm: all of it stays in play."]
+    elif not out:
         out = ["Nothing was found to do clear harm: all of it stays in play."]
     if result.tree == result.mixture:
         out.append(

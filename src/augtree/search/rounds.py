@@ -128,7 +128,7 @@ def search_by_cooldown(
     budget = budget_of(bench, play.drawn_alike(), *limits)
     plays = {EVERYBODY: play}
     plan = plan_for(options, budget, trainer, plays)
-    notes += [*more, *warnings(trainer)]
+    notes += [*more, *warnings(trainer, options, plan)]
     watch("plan", search=str(budget), about=about(trainer), play=play, plan=plan, notes=list(notes))
     with crew(trainer, workers) as hands:
         trunk = Trunk(bench, hands, options, plan, plays, watch)
@@ -210,7 +210,7 @@ def about(trainer: Trainer) -> str:
     return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
 
 
-def warnings(trainer: Trainer) -> Iterable[str]:
+def warnings(trainer: Trainer, options: Cooldown, plan: Plan) -> Iterable[str]:
     """What should be known before time is spent."""
     validation = len(trainer.data.indices("val"))
     if validation < FEW:
@@ -220,6 +220,8 @@ def warnings(trainer: Trainer) -> Iterable[str]:
         )
     if trainer.total_steps < SHORT:
         yield f"A training has {trainer.total_steps} steps: too short to tell what helps (--epochs, --steps)."
+    if options.looks and not plan.looks:
+        yield "The budget leaves no room for a look: what does harm cannot be found out and stays in play (--budget)."
 
 
 def told_at_the_end(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[str]:

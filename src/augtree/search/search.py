@@ -322,7 +322,9 @@ def space_spec(space: Space) -> dict[str, Any]:
 
 
 def space_again(spec: Any, reader: Reader) -> Space:
-    """A space from such a value."""
+    """A space from such a value; a plain list of candidates is that of an older version."""
+    if not isinstance(spec, Mapping):
+        raise RunError(f"{reader.path} is of a run that another version of augtree began: begin it again")
     parts: dict[str, list[Transform]] = {
         name: [cast(Transform, reader.policy(text)) for text in spec[name]]
         for name in ("candidates", "basics", "own")

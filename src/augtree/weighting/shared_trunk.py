@@ -60,7 +60,7 @@ class SharedTrunk:
         budget = budget_of(self.bench, play.drawn_alike(), *limits)
         groups = dict.fromkeys(self.trainer.data.group_names, play)
         plan = plan_for(self.options, budget, self.trainer, groups)
-        self.notes += [*more, *warnings(self.trainer)]
+        self.notes += [*more, *warnings(self.trainer, self.options, plan)]
         said = {"about": about(self.trainer), "play": play, "notes": list(self.notes)}
         self.watch("plan", search=str(budget), plan=plan, **said)
         one, tail = self.trainer.total_steps, self.tail(plan)
