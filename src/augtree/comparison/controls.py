@@ -1,4 +1,4 @@
-"""Ways to train that are no single training: as long as a search took, averages of cool-downs, and searches themselves."""
+"""Ways to train that are no single training: as long as a search took, averages of cool-downs, whole searches."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from augtree.data import Dataset
-from augtree.errors import number
+from augtree.errors import ArgumentError, number, whole_number
 from augtree.policies.codec import Reader, to_json
 from augtree.search.finish import averaged
 from augtree.search.scorers import Cooldown, ScorerOptions
-from augtree.search.search import search_tree, space_again, space_spec
+from augtree.search.search import parsed_budget, search_tree, space_again, space_spec
 from augtree.tasks.trainer import State, Trainer, seed_of
 from augtree.training.schedules import cool_down, rates
 from augtree.transforms import Space
@@ -29,6 +29,7 @@ class Longer:
 
     def __post_init__(self) -> None:
         number("length", self.length, 0, 1e6, open_low=True)
+        check_policy(self.policy)
 
     def fit(self, trainer: Trainer, policy: Policy, seed: int) -> State:
         """The training."""
@@ -44,7 +45,7 @@ class Soup:
     """A trunk and cool-downs on one policy, `length` trainings in all, and the average of the cool-downs' models.
 
     Without a policy, that is the best free one of the comparison. The control of a search's finished model: what
-    averaging alone brings.
+    averaging alone brings. The cool-downs take half of `length` at most.
     """
 
     length: float
@@ -52,15 +53,22 @@ class Soup:
     cool: float = 0.2
     count: int = 2
 
+    def __post_init__(self) -> None:
+        number("length", self.length, 0, 1e6, open_low=True)
+        check_policy(self.policy)
+        number("cool", self.cool, 0, 10, open_low=True)
+        whole_number("count", self.count, 1, 1000)
+
     def fit(self, trainer: Trainer, policy: Policy, seed: int) -> State:
         """The trunk, its cool-downs, their average."""
         task, one = trainer.task, trainer.total_steps
+        cool = min(self.cool, self.length / 2 / self.count)
         renew = [0.0] * Cooldown().renew
-        trunk = max(1, round((self.length - self.count * self.cool) * one) - len(renew))
+        trunk = max(1, round((self.length - self.count * cool) * one) - len(renew))
         rise = rates("constant-linear", one, warmup=task.warmup, decay=0)
         level = [task.rate * share for share in [*rise, *[1.0] * trunk][:trunk]]
         start = trainer.train(trainer.fresh(seed), policy, level, seed_of(seed, "trunk"))
-        down = [task.rate * share for share in cool_down(max(1, round(self.cool * one)))]
+        down = [task.rate * share for share in cool_down(max(1, round(cool * one)))]
         states = [trainer.train(start, policy, down, seed_of(seed, "cool", i)) for i in range(self.count)]
         return trainer.train(averaged(states), policy, renew, seed_of(seed, "renew"))
 
@@ -80,6 +88,17 @@ class Searched:
     depth: int = 3
     weighting: Weighting | None = None
     """For a forest: how its weights are learned."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.space, Space):
+            raise ArgumentError("space", "must be a space, such as spaces.auto(data)", self.space)
+        parsed_budget(self.budget)
+        if not isinstance(self.scorer, Cooldown):
+            rule = "must be augtree.search.Cooldown(...): the other scorers end without a finished model"
+            raise ArgumentError("scorer", rule, self.scorer)
+        whole_number("depth", self.depth, 1, 10)
+        if not isinstance(self.weighting, Weighting | None):
+            raise ArgumentError("weighting", "must be an augtree.Weighting, or None", self.weighting)
 
     def fit(self, trainer: Trainer, data: Dataset, seed: int) -> State:
         """The search, in memory; what it costs is counted."""
@@ -101,6 +120,12 @@ class Searched:
 
 
 Control = Longer | Soup | Searched
+
+
+def check_policy(policy: object) -> None:
+    """Raise for what is neither a policy nor None."""
+    if not isinstance(policy, Policy | None):
+        raise ArgumentError("policy", "must be a policy, or None for the best free one of the comparison", policy)
 
 
 def control_again(spec: Mapping[str, Any], reader: Reader) -> Control:

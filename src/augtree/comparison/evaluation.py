@@ -305,17 +305,20 @@ def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, 
     return policies
 
 
-def checked(name: Any, given: Asked, data: Dataset) -> Way:
-    """A way to train, which works on such data."""
+def checked(name: Any, given: Asked, data: Dataset) -> Policy | Weighted:
+    """A way to train an encoder, which works on such data."""
     if not isinstance(name, str) or not name.isprintable() or not name or name in (RANDOM, PRETRAINED):
         raise ArgumentError("policies", "must have names that are printable text, and none of ours", name)
     place = f"policies/{name}"
     way = policy_of(given, place, data) if is_name(given) else way_of(given, place, data)
+    if not isinstance(way, Policy | Weighted):
+        rule = "must be a policy, a name, a file or a forest whose weights are learned: controls are for compare"
+        raise ArgumentError(place, rule, way)
     check_fits(place, way, data)
     return way
 
 
-def check_fits(place: str, way: Way, data: Dataset) -> None:
+def check_fits(place: str, way: Policy | Weighted, data: Dataset) -> None:
     """Raise for what does not work on such samples, and for a forest that is of other groups than theirs."""
     policy = way.forest if isinstance(way, Weighted) else way
     if not isinstance(policy, Forest):

@@ -95,9 +95,7 @@ class Comparison:
         failed = (len(reasons), reasons[0] if reasons else "")
         groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
         figures = (len(mine), float(values.mean()), spread, difference, error, worst and worst[0], val, *failed)
-        return Line(
-            name, *figures, worst_spread=worst and worst[1], cost=self._mean(name, "cost"), groups=groups
-        )
+        return Line(name, *figures, worst_spread=worst and worst[1], cost=self._mean(name, "cost"), groups=groups)
 
     def _groups(self) -> list[str]:
         return [column[6:] for column in dict.fromkeys(c for row in self.rows for c in row) if column[:6] == "group "]

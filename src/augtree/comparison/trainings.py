@@ -20,12 +20,22 @@ from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import TreeResult
 from augtree.search import resume as resume_search
 from augtree.search.scorers.base import LONGEST_REASON
-from augtree.search.search import Watch, data_again, surroundings, task_again
+from augtree.search.search import Watch, check_data, data_again, surroundings, task_again
 from augtree.tasks import Classification, Contrastive, Task
 from augtree.tasks.metrics import METRICS
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import State, Trainer
-from augtree.transforms import AutoAugment, Chain, Flip, GraphCL, Identity, PadCrop, RandAugment, Transform, TrivialAugment
+from augtree.transforms import (
+    AutoAugment,
+    Chain,
+    Flip,
+    GraphCL,
+    Identity,
+    PadCrop,
+    RandAugment,
+    Transform,
+    TrivialAugment,
+)
 from augtree.transforms.base import Policy
 from augtree.transforms.spaces import simclr_chain
 from augtree.weighting import ForestResult, Weighted
@@ -58,9 +68,9 @@ def compare(
 
     A policy is a value, a name ("trivialaugment"), a file, the folder of a run, or None for no augmentation; without
     any, the free policies. A `Weighted` forest learns its weights in every training. `Longer`, `Soup` and `Searched`
-    are controls that take more than one training, and searches; the cost of each row is told. `train_on="train+val"` trains on
-    the validation samples too (then nothing is left to choose by). A training that fails is marked so, with the
-    reason, and the others go on.
+    are controls that take more than one training, and searches; the cost of each row is told.
+    `train_on="train+val"` trains on the validation samples too (then nothing is left to choose by). A training that
+    fails is marked so, with the reason, and the others go on.
     """
     task = task or Classification()
     if train_on not in TRAIN_ON:
@@ -84,8 +94,10 @@ def compare(
         "train_on": train_on,
     }
     if train_on != "train" and not all(isinstance(policy, Policy) for policy in found.values()):
-        raise ArgumentError("train_on", "must be train where the validation data is needed to learn or choose", train_on)
-    if not free and any(isinstance(p, Longer | Soup) and p.policy is None for p in found.values()):
+        raise ArgumentError(
+            "train_on", "must be train where the validation data is needed to learn or choose", train_on
+        )
+    if not free and any(takes_best(way) for way in found.values()):
         raise ArgumentError("policies", "must have a free policy where a control takes the best of them", list(found))
     trainer = task.prepare(data)
     spec |= {"begins": trainer.identity(chosen[0])}
@@ -106,7 +118,7 @@ def compare(
                     cost = round((unit.forward + unit.backward) / one, 3)
                     done[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
                     watch("trained", **done[seed, name])
-            if best is not None and any(filled(way, None) is None for way in found.values()):
+            if best is not None and any(takes_best(way) for way in found.values()):
                 notes.append(f"The best free policy, by validation data, is {best}.")
         rows = [done[seed, name] for seed in chosen for name in found]
         result = Comparison(task.metric, rows, free, judged_on, notes)
@@ -118,10 +130,15 @@ def compare(
         return result
 
 
-def filled(way: Way, best: Way | None) -> Any:
-    """A control that is for the best free policy, with that policy; None where there is none yet."""
-    if isinstance(way, Longer | Soup) and way.policy is None:
-        return None if best is None else replace(way, policy=best)  # type: ignore[arg-type]
+def takes_best(way: Way) -> bool:
+    """Whether it is a control for the best free policy."""
+    return isinstance(way, Longer | Soup) and way.policy is None
+
+
+def filled(way: Way, best: Way | None) -> Way:
+    """A control that is for the best free policy, with that policy."""
+    if isinstance(way, Longer | Soup) and way.policy is None and isinstance(best, Policy):
+        return replace(way, policy=best)
     return way
 
 
@@ -158,8 +175,11 @@ def checked_policies(given: Mapping[str, Asked], data: Dataset) -> dict[str, Way
         found[name] = way = way_of(policy, f"policies/{name}", data)
         if isinstance(way, Weighted):
             check_domain(f"policies/{name}", way.forest, way.on(data))
-        elif isinstance(way, Policy):
-            check_domain(f"policies/{name}", way, data)
+        elif isinstance(way, Searched):
+            check_data(data, way.space)
+        else:
+            policy = way if isinstance(way, Policy) else way.policy
+            check_domain(f"policies/{name}", policy or Identity(), data)
     return found
 
 
@@ -223,7 +243,8 @@ def fitted(trainer: Trainer, policy: Way, seed: int, train_on: str) -> tuple[Sta
     if isinstance(policy, Searched):
         return policy.fit(trainer, data, seed), {}
     if isinstance(policy, Longer | Soup):
-        assert policy.policy is not None
+        if policy.policy is None:
+            raise TaskError("the best free policy must be known, but every training with a free policy failed")
         return policy.fit(trainer, policy.policy, seed), {}
     rows = trainer.rows
     if train_on == "train+val":

@@ -12,8 +12,9 @@ from augtree.transforms.spaces import simclr_chain
 
 
 def find_for(data: Dataset, policy: str) -> Policy:
-    """A policy as `find` gives it, for a data set: "simclr" without colours where pictures are not grey or RGB,
-    crops with padding of an eighth of the side.
+    """A policy as `find` gives it, for a data set.
+
+    "simclr" is without colours where pictures are not grey or RGB; crops have padding of an eighth of the side.
     """
     if policy.lower() == "simclr" and isinstance(data.samples, Tensor) and data.samples.shape[1] not in (1, 3):
         return simclr_chain(colours=False)

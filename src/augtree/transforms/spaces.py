@@ -158,7 +158,7 @@ def images(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
 
 
 CUTOUT = 0.5
-"""The side of the square that Cutout covers on top of a style, as a share of the picture's (DeVries and Taylor 2017)."""
+"""The side of the square that Cutout covers on top of a style, as a share of the picture's (DeVries, Taylor 2017)."""
 
 
 def auto(data: Any) -> Space:
@@ -173,19 +173,19 @@ def auto(data: Any) -> Space:
         kinds = [kind for kind in graph_ops.FOUR if featured or kind is not graph_ops.MaskNodes]
         mixed = [graph_ops.GraphCL(0.2)] if featured else []
         return Space([*(kind(m) for kind in kinds for m in GRAPH_MAGNITUDES), *mixed], own=())
-    pictures = cast(Tensor, data.samples)
-    return Space(styles(data.fill, pictures.shape[1]), basics=basics(*pictures.shape[2:], data.fill), own=())
+    _, channels, height, width = cast(Tensor, data.samples).shape
+    return Space(styles(data.fill, channels), basics=basics(height, width, data.fill), own=())
 
 
 def basics(height: int, width: int, fill: int = image_ops.FILL) -> list[Transform]:
-    """Flips, turns and crops with padding of an eighth of the shorter side; black, unless another fill is asked for."""
+    """Flips, turns and crops with padding of an eighth of the shorter side; black, unless another fill is asked."""
     pad = max(1, min(height, width) // 8)
     crop = crops.PadCrop(pad, fill=0 if fill == image_ops.FILL else fill)
     return [crops.Flip(), crops.VerticalFlip(), crops.QuarterTurn(), crop]
 
 
 def styles(fill: int = image_ops.FILL, channels: int = 3) -> list[Transform]:
-    """RandAugment, TrivialAugment and their halves, AutoAugment's policy for CIFAR-10, Cutout on top of RandAugment."""
+    """RandAugment, TrivialAugment, their halves, AutoAugment's policy for CIFAR-10, Cutout on top of RandAugment."""
     cutout = image_ops.Cutout(1.0, fill=fill, share=CUTOUT)
     geometry: list[Transform] = [composites.RandGeometry(m=m, fill=fill) for m in (9, 14)]
     geometry += [composites.TrivialGeometry(fill=fill)]
