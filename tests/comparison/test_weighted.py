@@ -71,5 +71,6 @@ def test_what_does_not_fit_is_told(way, message):
 
 def test_weights_that_are_learned_on_validation_data_leave_it_out_of_the_training():
     data = at.data.group(rings(), "size:2")
-    with pytest.raises(ArgumentError, match="train_on must be train where the validation data is needed to learn or choose"):
+    rule = "train_on must be train where the validation data is needed to learn or choose"
+    with pytest.raises(ArgumentError, match=rule):
         at.compare(data, TASK, {"mine": at.Weighted(forest("size0", "size1"))}, seeds=1, train_on="train+val")

@@ -62,7 +62,8 @@ def test_the_defaults_of_each_optimizer():
     sgd, adamw = Classification(), Classification(optimizer="adamw")
     assert (sgd.rate, sgd.decay_of_weights) == (0.1, 5e-4)
     assert (adamw.rate, adamw.decay_of_weights) == (2e-3, 0.05)
-    assert (Classification(lr=0.3, weight_decay=0.0).rate, Classification(weight_decay=0.0).decay_of_weights) == (0.3, 0)
+    own = Classification(lr=0.3, weight_decay=0.0)
+    assert (own.rate, own.decay_of_weights) == (0.3, 0)
 
 
 @pytest.mark.parametrize(
