@@ -19,7 +19,7 @@ Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new
 
 def check_forest(
     depth: int,
-    scorer: str,
+    scorer: str | None,
     scorer_option: list[str] | None,
     space: str,
     probabilities: str,
@@ -31,7 +31,7 @@ def check_forest(
     outer: str,
     weighting_option: list[str] | None,
     trees: Path | None,
-    one_tree: bool,
+    method: str,
     workers: int,
     out: Path | None,
     seed: int,
@@ -40,13 +40,16 @@ def check_forest(
     from augtree.runs.store import check_place
     from augtree.search.search import checked_options
 
+    from augtree.weighting.forest import METHODS
+
     one_of("--space", space, SPACES)
-    options = scorer_of(scorer, scorer_option or [])
+    one_of("--method", method, METHODS)
+    options = scorer_of(scorer_for(scorer, method), scorer_option or [])
     checked_options(depth, options, numbers_of("--probabilities", probabilities), seed, budget, check, "greedy")
     weighting_of(alpha, eta, target, outer, weighting_option)
     if trees is not None:
         trees_of(trees)
-        asked = {"--no-one-tree": not one_tree, "--workers": workers > 1, "--budget": budget is not None}
+        asked = {"--method": method != "shared", "--workers": workers > 1, "--budget": budget is not None}
         for name in (name for name, given in asked.items() if given):
             raise ArgumentError(name, "must be left out with --trees: nothing is searched", True)
     if out is not None:
@@ -59,9 +62,11 @@ def forest(
     data: Any,
     task: Any,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Levels of each tree.")] = 3,
-    scorer: Annotated[str, typer.Option(help="anneal, density or retrain.")] = "anneal",
+    scorer: Annotated[
+        str | None, typer.Option(help="cooldown, density or retrain (default: cooldown; paper: density).")
+    ] = None,
     scorer_option: Annotated[
-        list[str] | None, typer.Option("--set", help="An option of the scorer, such as rungs=0.04,0.08 (repeatable).")
+        list[str] | None, typer.Option("--set", help="An option of the scorer, such as looks=0.3,0.6 (repeatable).")
     ] = None,
     space: Annotated[
         str, typer.Option(help="auto, images, simclr or graphs; the last three also with +composites.")
@@ -69,12 +74,17 @@ def forest(
     probabilities: Annotated[str, typer.Option(help="The list H.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
     budget: Annotated[
         str | None,
-        typer.Option(
-            help="End each search early, a group's or that for all: 90s, 10m, 2h, or a number of trainings."
-        ),
+        typer.Option(help="What to spend: 90s, 10m, 2h, or a number of trainings (default: 2; paper: each group's)."),
     ] = None,
-    check: Annotated[float, typer.Option(help="Length of the trainings against the free policies; 0: none.")] = 1.0,
-    workers: Annotated[int, typer.Option(min=1, help="Searches side by side.")] = 1,
+    check: Annotated[
+        float, typer.Option(help="paper: length of the trainings against the free policies; 0: none.")
+    ] = 0.0,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Cool-downs side by side (paper: searches); the result is the same.")
+    ] = 1,
+    method: Annotated[
+        str, typer.Option(help="shared (one trunk for all groups), or paper (a density tree for each group alone).")
+    ] = "shared",
     alpha: Annotated[int, typer.Option(min=1, help="SGD steps between two updates of the weights.")] = 50,
     eta: Annotated[float, typer.Option(help="How far an update goes; 0 leaves the weights as they begin.")] = 0.1,
     target: Annotated[str, typer.Option(help="What the weights serve: average, or worst (group).")] = "average",
@@ -88,10 +98,7 @@ def forest(
     trees: Annotated[
         Path | None, typer.Option(help="Learn the weights alone, for the trees of this forest.json or run.")
     ] = None,
-    one_tree: Annotated[
-        bool, typer.Option(help="Grow one tree for all groups too; a group has its own where that is better.")
-    ] = True,
-    plain: Annotated[bool, typer.Option(help="Also train without augmentation and weights, to compare with.")] = True,
+    plain: Annotated[bool, typer.Option(help="Also train without augmentation and weights, to compare with.")] = False,
     pairs: Annotated[
         bool, typer.Option(help="Also train on each pair of groups, for the similarity of their features.")
     ] = False,
@@ -99,10 +106,10 @@ def forest(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Grow a tree for each group of your data, then train one model on all of them with learned weights."""
+    """Find out what each group of your data can bear, and train one model on all of them with learned weights."""
     from augtree.weighting import fit_forest, search_forest
 
-    weighting = weighting_of(alpha, eta, target, outer, weighting_option).spec()
+    weighting = asked_of(weighting_of(alpha, eta, target, outer, weighting_option))
     folder = out or new_folder("forest")
     with stoppable(folder), Progress() as watch:
         if trees is not None:
@@ -115,14 +122,14 @@ def forest(
                 task,
                 space_of(space, data),
                 depth=depth,
-                scorer=scorer_of(scorer, scorer_option or []),
+                scorer=scorer_of(scorer_for(scorer, method), scorer_option or []),
                 probabilities=numbers_of("--probabilities", probabilities),
                 seed=seed,
                 out=folder,
                 budget=budget,
                 check=check,
                 workers=workers,
-                one_tree=one_tree,
+                method=method,
                 plain=plain,
                 pairs=pairs,
                 watch=watch,
@@ -130,6 +137,19 @@ def forest(
             )
     tell_forest(result)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
+
+
+def scorer_for(name: str | None, method: str) -> str:
+    """The scorer that is asked for, or the one that goes with the method."""
+    return name or ("density" if method == "paper" else "cooldown")
+
+
+def asked_of(weighting: Any) -> dict[str, Any]:
+    """The options of the weights that are not as they are anyway: the paper's method has others."""
+    from augtree.weighting import Weighting
+
+    usual = Weighting().spec()
+    return {name: value for name, value in weighting.spec().items() if value != usual[name]}
 
 
 def weighting_of(alpha: int, eta: float, target: str, outer: str, given: list[str] | None) -> Any:

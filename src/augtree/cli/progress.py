@@ -11,6 +11,8 @@ from augtree.cli.app import say
 
 SILENCE = 15
 """Where there is no bar, a line after so many seconds."""
+LONG = 100
+"""Longer names of policies are cut."""
 
 
 class Progress:
@@ -18,7 +20,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.begin = self.told = time.perf_counter()
-        self.done = self.total = 0
+        self.done = self.total = self.behind = self.beside = self.weighted = 0
         self.bar: Any = None
         self.first = True
 
@@ -40,8 +42,12 @@ class Progress:
         scorings, trainings, steps = (about.get(what, 0) for what in ("scorings", "trainings", "steps"))
         for note in about.get("notes", ()):
             say(note)
-        if scorings:
+        if "about" in about:
             say(f"Model: {about['about']}.")
+        if "search" in about:
+            say(f"Budget: {about['search']}; {about['plan']}.")
+            say(f"In play: {about['play']}.")
+        if scorings:
             say(f"At most {scorings:,} scorings: {about['candidates']} candidates, up to {about['nodes']} nodes.")
         if trainings:
             say(f"{trainings} trainings.")
@@ -62,9 +68,39 @@ class Progress:
         tree = result.tree if len(result.tree) else "empty"
         say(f"Group {group} ({number} of {of} done): {tree}, {result.cost.training_equivalents:.1f} trainings.")
 
-    def on_common(self, group: str) -> None:
-        """A group's own tree is held against the one for all."""
-        say(f"Group {group}: its own tree or the one for all, in a model of all groups ...")
+    def on_trained_on(self, steps: int) -> None:
+        """The trunk has so many steps."""
+        self.behind = steps
+        self.show("the trunk, on the mixture of what is in play")
+
+    def on_cooled(self, key: str, steps: int, candidate: str, loss: float, **about: Any) -> None:
+        """A cool-down is done."""
+        self.beside += steps
+        last = key.startswith("cool/")
+        self.show("the last cool-downs" if last else f"look {about['look'] + 1}")
+        if last:
+            text = candidate if len(candidate) <= LONG else f"{candidate[: LONG - 1]}…"
+            say(f"Cool-down on {text}: validation loss {loss:.4f}.")
+
+    def on_finding(self, finding: Any, grouped: bool) -> None:
+        """What a look says of one factor."""
+        from augtree.search.trunk import words_of
+
+        if not finding.left:
+            say(f"After {finding.at:.2f} trainings: {words_of(finding)}; stays.")
+            return
+        where = f" in {', '.join(finding.left)}" if grouped and set(finding.left) != set(finding.groups) else ""
+        say(f"After {finding.at:.2f} trainings: {words_of(finding)}; out of play{where}.")
+
+    def show(self, text: str) -> None:
+        """How far a search has come."""
+        self.done = self.behind + self.beside + self.weighted
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=self.done, description=text)
+        elif time.perf_counter() - self.told > SILENCE:
+            self.told = time.perf_counter()
+            left = (self.told - self.begin) / max(1, self.done) * max(0, self.total - self.done)
+            say(f"{text}: {self.done} of about {self.total} steps, about {left:.0f} s left.")
 
     def on_plain(self) -> None:
         """A model without augmentation is trained."""
@@ -77,6 +113,7 @@ class Progress:
             self.bar.stop()
             self.bar = None
         self.begin, self.done, self.first, self.total = time.perf_counter(), 0, True, total
+        self.behind = self.beside = self.weighted = 0
         if sys.stderr.isatty() and total:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -101,14 +138,16 @@ class Progress:
         """A candidate has its score."""
         self.step(f"node {about['node']}: {about['candidate']}")
 
-    def on_node(self, node: int, found: Any, growth: Any, spent: Any) -> None:
+    def on_node(self, node: int, found: Any, growth: Any, spent: Any = None) -> None:
         """A node is decided."""
-        if found.improves:
+        if found.why and found.improves:
+            say(f"Node {node}: {found.why}.")
+        elif found.improves:
             gain = f"{found.gain:.4f} ± {found.gain_se:.4f}"
             say(f"Node {node}: {found.transform} p={found.p:g}, the validation loss falls by {gain}.")
         else:
             say(f"Node {node}: empty. {found.why}.")
-        if self.first and growth.open:
+        if spent is not None and self.first and growth.open:
             self.first = False
             each = (time.perf_counter() - self.begin) / max(1, self.done)
             left = max(0.0, each * (self.total - self.done))
@@ -116,6 +155,10 @@ class Progress:
 
     def on_step(self, done: int) -> None:
         """A training has made so many steps."""
+        if self.behind:
+            self.weighted = done
+            self.show("the last part of the trunk, in which the weights are learned")
+            return
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done)
         elif time.perf_counter() - self.told > SILENCE:

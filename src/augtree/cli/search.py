@@ -52,24 +52,30 @@ def search(
     data: Any,
     task: Any,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Levels of the tree.")] = 3,
-    scorer: Annotated[str, typer.Option(help="anneal, density or retrain.")] = "anneal",
+    scorer: Annotated[str, typer.Option(help="cooldown, density or retrain.")] = "cooldown",
     scorer_option: Annotated[
-        list[str] | None, typer.Option("--set", help="An option of the scorer, such as rungs=0.04,0.08 (repeatable).")
+        list[str] | None, typer.Option("--set", help="An option of the scorer, such as looks=0.3,0.6 (repeatable).")
     ] = None,
     space: Annotated[
         str, typer.Option(help="auto, images, simclr or graphs; the last three also with +composites.")
     ] = "auto",
     probabilities: Annotated[str, typer.Option(help="The list H.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0",
-    budget: Annotated[str | None, typer.Option(help="End early: 90s, 10m, 2h, or a number of trainings.")] = None,
-    check: Annotated[float, typer.Option(help="Length of the trainings against the free policies; 0: none.")] = 1.0,
+    budget: Annotated[
+        str | None, typer.Option(help="What to spend: 90s, 10m, 2h, or a number of trainings (default: 2).")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Cool-downs side by side; the result is the same.")] = 1,
+    check: Annotated[
+        float,
+        typer.Option(help="density, retrain: length of the trainings against the free policies; 0: none."),
+    ] = 1.0,
     method: Annotated[
-        str, typer.Option(help="greedy (Algorithm 1), or exhaustive (all trees of two levels).")
+        str, typer.Option(help="retrain: greedy (Algorithm 1), or exhaustive (all trees of two levels).")
     ] = "greedy",
     out: Out = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Grow a tree for your data: which transformations, how strong, how often, in what order."""
+    """Find out what your data can bear, and end with a policy and a finished model."""
     from augtree.search import search_tree
 
     folder = out or new_folder("search")
@@ -86,6 +92,7 @@ def search(
             budget=budget,
             check=check,
             method=method,
+            workers=workers,
             watch=watch,
         )
     tell_tree(result)
@@ -93,17 +100,11 @@ def search(
 
 
 def tell_tree(result: Any) -> None:
-    """Everything about a grown tree, and what to do next."""
+    """Everything about what a search found, and what to do next."""
     for note in result.notes:
         say(note)
-    say(
-        "\n"
-        + (
-            result.tree.to_text()
-            if len(result.tree)
-            else "The tree is empty: nothing improved on leaving the data alone."
-        )
-    )
+    empty = "The tree is empty: nothing improved on leaving the data alone."
+    say("\n" + (result.tree.to_text() if len(result.tree) else empty))
     if result.importances:
         say("\nWhat mattered (fall of the validation loss where it was confirmed):")
         for name, importance in result.importances.items():
@@ -116,7 +117,12 @@ def tell_tree(result: Any) -> None:
     say(f"Cost: {result.cost}.")
     if not result.deterministic:
         say("deterministic: false (the same search again may give another tree; --deterministic).")
-    say(f"\nThe tree: {result.out}/tree.json (tree.svg is a picture; history.csv has every scored candidate).")
+    say(f"\nThe policy for your own loop: {result.out}/tree.json (tree.svg is a picture).")
+    if result.model is not None:
+        say(f"The finished model: {result.out}/model.safetensors; how it was made: {result.out}/training.json")
+        say(f"Also there: mixture.json and single.json; {result.out}/history.csv has every cool-down.")
+    else:
+        say(f"Every scored candidate: {result.out}/history.csv")
     say(f"Whether it helps on the test data, with several trainings each: augtree compare {result.out}")
 
 
@@ -126,7 +132,7 @@ def resume(
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Groups of a forest side by side; cores for an evaluation.")
+        int, typer.Option(min=1, help="Cool-downs or groups side by side; cores for an evaluation.")
     ] = 1,
     as_json: Json = False,
 ) -> None:
@@ -217,7 +223,7 @@ def compare(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also its tree)."
+            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also what it found, and controls that cost as much)."
         ),
     ] = None,
     vary: Annotated[
@@ -230,13 +236,13 @@ def compare(
     as_json: Json = False,
     run: Path | None = None,
 ) -> None:
-    """Train with each policy, the same budget for each, and say which is best."""
+    """Train with each policy and say which is best; for a run, also at its own cost."""
     from augtree.comparison import compare as run_comparison
-    from augtree.comparison import free_policies
+    from augtree.comparison import free_policies, ways_of_run
 
     folder = out or new_folder("compare")
     chosen = named(policies) if policies else None
-    own = {} if run is None else ways_of_run(run, vary or [])
+    own = {} if run is None else {**ways_of_run(run, data), **varied(run, vary or [])}
     if own:
         chosen = {**(chosen or free_policies(data, task)), **own}
     elif vary:
@@ -246,21 +252,19 @@ def compare(
     tell_comparison(result, folder, as_json)
 
 
-def ways_of_run(run: Path, vary: list[str]) -> dict[str, Any]:
-    """What a run found, as ways to train: its tree; or its forest, with learned weights, uniform ones, and others."""
+def varied(run: Path, vary: list[str]) -> dict[str, Any]:
+    """A forest's run with other options of its weights."""
     from dataclasses import fields, replace
 
     from augtree.weighting.weighted import weighted_of_run
 
+    if not vary:
+        return {}
     forest = weighted_of_run(run)
     if forest is None:
-        if vary:
-            raise ArgumentError("--vary", f"must be for the run of a forest, and {run} is none", vary[0])
-        return named([str(run / "tree.json")]) if (run / "tree.json").is_file() else {}
+        raise ArgumentError("--vary", f"must be for the run of a forest, and {run} is none", vary[0])
     forest = replace(forest, groups=None, merge=None)  # the data is the run's, in its groups
-    one = {"one tree": str(run / "one-tree")} if (run / "one-tree" / "tree.json").is_file() else {}
-    even = replace(forest, weighting=replace(forest.weighting, eta=0.0, start="uniform"))
-    found: dict[str, Any] = {**one, "forest, uniform weights": even, "forest": forest}
+    found: dict[str, Any] = {}
     for text in vary:
         name, _, values = text.partition("=")
         if name not in {field.name for field in fields(forest.weighting)} or not values:

@@ -3,6 +3,7 @@
 from augtree.comparison.controls import Longer, Searched, Soup
 from augtree.comparison.evaluation import Evaluation, evaluate
 from augtree.comparison.model import Trained, train
+from augtree.comparison.runs import ways_of_run
 from augtree.comparison.table import Comparison, Line
 from augtree.comparison.trainings import Asked, compare, free_policies, policy_of, resume
 
@@ -21,4 +22,5 @@ __all__ = [
     "policy_of",
     "resume",
     "train",
+    "ways_of_run",
 ]

@@ -48,6 +48,14 @@ def in_words(transform: Transform) -> str:
     return str(transform)
 
 
+def tree_in_words(tree: Tree) -> str:
+    """A tree in one line."""
+    if len(tree.nodes) != 1:
+        return str(tree)
+    root = tree.nodes[1]
+    return in_words(root.transform) + ("" if root.p == 1 else f", on {percent(root.p)} of the samples")
+
+
 def _in_one_piece(transform: Transform) -> str:
     """A choice, of which others stand beside it."""
     if isinstance(transform, Chain) and transform.pairs and all(p == 1 for _, p in transform.pairs):

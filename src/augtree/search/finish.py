@@ -11,6 +11,7 @@ import torch
 
 from augtree.keys import Key
 from augtree.policies import Tree
+from augtree.policies.export import tree_in_words
 from augtree.search.branches import Branch, Losses
 from augtree.search.grow import BudgetSpentError, Built
 from augtree.search.play import Play
@@ -174,7 +175,7 @@ class Finish:
 
 def named(policy: Policy) -> str:
     """What a cool-down on a policy is called."""
-    return str(policy) if isinstance(policy, Tree) else "forest"
+    return tree_in_words(policy) if isinstance(policy, Tree) else "forest"
 
 
 def usual(style: Transform) -> Transform:

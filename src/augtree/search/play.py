@@ -38,6 +38,11 @@ class Play:
         found = dict.fromkeys([*self.basic_factors, *common, ALONE])
         return tuple(name for name in found if name not in self.out)
 
+    def __str__(self) -> str:
+        basics = [in_words(name) for name in self.basic_factors]
+        styles = ", ".join(str(style) for style in self.styles)
+        return f"{', '.join([*basics, ''])}{len(self.styles)} styles ({styles})"
+
     def without(self, factors: Iterable[str]) -> Play:
         """The same with less in play."""
         return replace(self, out=self.out | frozenset(factors))

@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from augtree.policies import Tree
+from augtree.policies.export import tree_in_words
 from augtree.runs.store import Run
 from augtree.search.grow import Growth
 from augtree.tasks.trainer import Passes, State, seed_of
@@ -201,7 +202,7 @@ def verdict_of_cooldown(result: TreeResult) -> str:
             "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
         )
     else:
-        out.append(f"{result.tree} was clearly better than the mixture of what is in play.")
+        out.append(f"{tree_in_words(result.tree)} was clearly better than the mixture of what is in play.")
     count = len(result.members)
     average = f"the average of {count} cool-downs" if count > 1 else "one cool-down, which no average beat"
     if result.metric in result.measures:

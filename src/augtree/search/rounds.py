@@ -32,7 +32,7 @@ TRIED_ON = 64
 """Samples that each transform is tried on before the trunk begins."""
 TIMED = 10
 """Steps by which the length of a search is foretold."""
-SHORT = 100
+SHORT = 300
 """A training of fewer steps tells little."""
 BOOTSTRAPS = 1000
 
@@ -111,6 +111,13 @@ def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) 
     return options.plan(max(0.05 * budget.trainings, budget.trainings - 2 * TIMED / one - judging), looks, last)
 
 
+def steps_of(plan: Plan, options: Cooldown, trainer: Trainer, plays: Plays) -> int:
+    """About how many steps a search takes, all cool-downs together."""
+    one, count = trainer.total_steps, len(plan.looks)
+    runs = sum(runs_of(plays, first=i == 0, last=i == count - 1) for i in range(count))
+    return round((plan.trunk + plan.last * plan.cool) * one) + runs * options.look_steps(one)
+
+
 def search_by_cooldown(
     bench: Bench,
     space: Space,
@@ -129,7 +136,9 @@ def search_by_cooldown(
     plays = {EVERYBODY: play}
     plan = plan_for(options, budget, trainer, plays)
     notes += [*more, *warnings(trainer, options, plan)]
-    watch("plan", search=str(budget), about=about(trainer), play=play, plan=plan, notes=list(notes))
+    notes += told_of(plan)
+    steps = steps_of(plan, options, trainer, plays)
+    watch("plan", search=str(budget), about=about(trainer), play=play, plan=plan, steps=steps, notes=list(notes))
     with crew(trainer, workers) as hands:
         trunk = Trunk(bench, hands, options, plan, plays, watch)
         trunk.grow()
@@ -219,9 +228,21 @@ def warnings(trainer: Trainer, options: Cooldown, plan: Plan) -> Iterable[str]:
             " can be told apart."
         )
     if trainer.total_steps < SHORT:
-        yield f"A training has {trainer.total_steps} steps: too short to tell what helps (--epochs, --steps)."
+        yield (
+            f"A training has {trainer.total_steps} steps: too short to tell well what helps, and short trainings want"
+            " little augmentation (--epochs, --steps)."
+        )
     if options.looks and not plan.looks:
         yield "The budget leaves no room for a look: what does harm cannot be found out and stays in play (--budget)."
+
+
+def told_of(plan: Plan) -> Iterable[str]:
+    """What a small budget leaves out."""
+    if not plan.looks:
+        yield (
+            "The budget has no room for looks: nothing is found out about what the data can bear, and all of it stays"
+            " in play (--budget)."
+        )
 
 
 def told_at_the_end(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[str]:

@@ -121,8 +121,12 @@ def search_forest(
         "plain": plain,
         "pairs": pairs,
     }
+    budget = budget if budget is None or isinstance(budget, str) else float(budget)
+    trainer = task.prepare(data)
+    if method == "shared":
+        spec |= {"budget": budget, "begins": trainer.identity(wanted.seed)}  # the trunk is as long as the budget allows
     with Run.begin(out, spec) as run:
-        run.tell("budget", budget if budget is None or isinstance(budget, str) else float(budget))
+        run.tell("budget", budget)
         run.tell("status", "begun")
         if method == "paper":
             how = {"scorer": wanted.scorer, "probabilities": wanted.probabilities, "check": wanted.check}
@@ -132,7 +136,7 @@ def search_forest(
             ended = [status_of(found.out) for found in result.trees.values()]
         else:
             limits = (wanted.most_passes, wanted.most_seconds)
-            bench = Bench(task.prepare(data), list(space), wanted.probabilities, wanted.seed, run, told=watch)
+            bench = Bench(trainer, list(space), wanted.probabilities, wanted.seed, run, told=watch)
             notes = list(surroundings(run, bench.trainer))
             assert isinstance(wanted.scorer, Cooldown)
             search = SharedTrunk(bench, wanted.scorer, options, workers, watch, notes)
@@ -438,6 +442,7 @@ def resume(
 ) -> ForestResult:
     """Go on with a forest that was stopped; the result is the one that it would have given."""
     spec, place = read_spec(Path(folder)), Path(folder)
+    scorer = scorer_again(spec["scorer"], place) if spec["kind"] == "forest" else None
     data = data_again(spec["data"], place, data)
     reader = Reader(place / "spec.json", transforms)
     task = task or task_again(spec["task"], reader)
@@ -451,9 +456,9 @@ def resume(
         task,
         space_again(spec["space"], reader),
         depth=spec["depth"],
-        scorer=scorer_again(spec["scorer"], place),
+        scorer=scorer,
         probabilities=spec["probabilities"],
-        budget=told_budget(place) if budget is None else budget,
+        budget=spec.get("budget", told_budget(place)) if budget is None else budget,
         check=spec["check"],
         workers=workers,
         method=spec["method"],

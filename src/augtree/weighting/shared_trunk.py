@@ -11,7 +11,7 @@ from augtree.policies import Forest, Tree
 from augtree.search.branches import Losses, crew
 from augtree.search.finish import Cooled, Finish
 from augtree.search.play import Play, Plays
-from augtree.search.rounds import about, budget_of, plan_for, told_at_the_end, usable, warnings
+from augtree.search.rounds import about, budget_of, plan_for, steps_of, told_at_the_end, told_of, usable, warnings
 from augtree.search.scorers.base import Bench, Model, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
 from augtree.search.trunk import Finding, Trunk, common_play, same_play
@@ -62,7 +62,8 @@ class SharedTrunk:
         plan = plan_for(self.options, budget, self.trainer, groups)
         self.notes += [*more, *warnings(self.trainer, self.options, plan)]
         said = {"about": about(self.trainer), "play": play, "notes": list(self.notes)}
-        self.watch("plan", search=str(budget), plan=plan, **said)
+        steps = steps_of(plan, self.options, self.trainer, groups)
+        self.watch("plan", search=str(budget), plan=plan, steps=steps, **said)
         one, tail = self.trainer.total_steps, self.tail(plan)
         before = Plan(max(0.0, plan.trunk - tail / self.trainer.total_steps), plan.looks, plan.cool, plan.last)
         with crew(self.trainer, self.workers) as hands:

@@ -100,3 +100,9 @@ class Plan:
     looks: tuple[float, ...]
     cool: float
     last: int
+
+    def __str__(self) -> str:
+        places = " and ".join(f"{place:.2g}" for place in self.looks)
+        looks = f", looks after {places}" if self.looks else ", no looks"
+        cools = f"{self.last} cool-downs" if self.last > 1 else "a cool-down"
+        return f"trunk {self.trunk:.2f}{looks}, then {cools} of {self.cool:.2g}"
