@@ -416,7 +416,7 @@ class CutError(BaseException):
     """A power cut within the process."""
 
 
-@pytest.mark.parametrize(("name", "at_point"), [("retrain", 4), ("retrain", 14), ("cooldown", 11), ("cooldown", 40)])
+@pytest.mark.parametrize(("name", "at_point"), [("retrain", 4), ("retrain", 14), ("cooldown", 11), ("cooldown", 17)])
 def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, name, at_point):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     connect = sqlite3.connect
