@@ -32,6 +32,7 @@ from augtree.policies.named import find
 from augtree.runs.store import read_spec
 from augtree.search import Density, search_tree
 from augtree.tasks import Classification
+from augtree.training.schedules import SCHEDULES
 from augtree.transforms import Chain, Flip, Identity, PadCrop, RandAugment, SamplePairing
 from augtree.transforms.base import Policy
 from measure import machine, table, write
@@ -58,7 +59,7 @@ def write_set(path: Path, root: Path, train: int, val: int) -> None:
 
 
 def task_of(options: argparse.Namespace) -> Classification:
-    return Classification(model=options.model, epochs=options.epochs)
+    return Classification(model=options.model, epochs=options.epochs, schedule=options.schedule)
 
 
 def search(options: argparse.Namespace) -> None:
@@ -66,7 +67,13 @@ def search(options: argparse.Namespace) -> None:
     for seed in options.seeds:
         name = f"{options.scorer}-{seed}"
         result = search_tree(
-            data, task_of(options), depth=options.depth, seed=seed, out=options.out / name, budget=options.budget, **asked
+            data,
+            task_of(options),
+            depth=options.depth,
+            seed=seed,
+            out=options.out / name,
+            budget=options.budget,
+            **asked,
         )
         print(name, result.tree, result.cost, result.verdict(), flush=True)
 
@@ -194,6 +201,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/cifar"))
     parser.add_argument("--model", default="wrn-16-4")
     parser.add_argument("--epochs", type=float, default=80)
+    parser.add_argument("--schedule", choices=SCHEDULES, default="constant-linear")
     parser.add_argument("--scorer", choices=["cooldown", "density", "density-sampled"], default="cooldown")
     parser.add_argument("--depth", type=int, default=3)
     parser.add_argument("--budget", type=float, help="training equivalents, if another than the scorer's own")

@@ -14,12 +14,11 @@ for one search and the other half for another, and five of the ten folds are in 
 labels of one half has found is judged on the folds of the other half alone, so that all samples are in folds and no
 search has seen the label that it is judged by. `--search-only` and `--halves 0` do a part of it.
 
-Trees and forests come from one search of a forest, whose tree for all groups is the row "tree". Without the row
-"forest", the tree is searched alone; with `--composites` GraphCL's four are a candidate, and the row is "tree+";
-`--searched graphcl` takes what was found by that protocol, and `--policies FOLDER` what lies in its files, such as
-benchmarks/results/contrastive_graphs_policies. Searches and evaluations are runs of augtree: what was
-stopped goes on, and nothing is done twice. `table` writes benchmarks/results/contrastive_graphs.json; with that file
-beside the folders (`table runs/graphs benchmarks/results/contrastive_graphs.json`) its other rows stay.
+The rows "tree" and "forest" are the policies of a search each, with which encoders are trained like with the others;
+`--rows graphcl none random-trees` leaves them out, and `--searched graphcl` takes what was found by that protocol.
+Searches and evaluations are runs of augtree: what was stopped goes on, and nothing is done twice. `table` writes
+benchmarks/results/contrastive_graphs.json; with that file beside the folders (`table runs/graphs
+benchmarks/results/contrastive_graphs.json`) its other rows stay.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from augtree.comparison.trainings import fitted
 from augtree.data import Dataset
 from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError
-from augtree.search import Anneal, Density
+from augtree.search.scorers import SCORERS, ScorerOptions
 from augtree.tasks import Contrastive
 from augtree.tasks.base import PRECISIONS
 from augtree.tasks.contrastive import JUDGES, LABEL_FREE
@@ -105,56 +104,42 @@ def task_of(options: argparse.Namespace, protocol: str | None = None, **more: An
     )
 
 
-def scorer_of(options: argparse.Namespace) -> Any:
-    if options.scorer == "density":
-        return Density()
+def scorer_of(options: argparse.Namespace) -> ScorerOptions:
     asked = json.loads(options.options)
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in asked.items()
     }
-    return Anneal(**given)
+    return SCORERS[options.scorer](**given)
 
 
 def learned(
     options: argparse.Namespace, name: str, searched: Dataset, half: int | None = None
 ) -> dict[str, Policy | at.Weighted]:
-    """The tree for all groups, and the forest, of one search."""
+    """The tree for all groups, and the forest: a search each, for the rows that are asked for."""
     samples = "train" if half is None else "all"
     task = task_of(options, options.searched, samples=samples, judge=options.judge)
-    began = time.perf_counter()
     part = f"{name}-{options.searched or options.protocol}-{options.judge}{'' if half is None else f'-half{half}'}"
-    space = at.spaces.graphs(composites=options.composites)
-    asked: dict[str, Any] = {
-        "depth": options.depth,
-        "scorer": scorer_of(options),
-        "seed": 0,
-        "budget": options.budget,
-    }
-    if "forest" not in options.rows:
-        place = options.out / f"tree{'+' if options.composites else ''}-{part}"
+    paper = options.scorer != "cooldown"
+    space = at.spaces.graphs() if paper else None
+    asked: dict[str, Any] = {"depth": options.depth, "scorer": scorer_of(options), "seed": 0, "check": 0.0}
+    asked |= {"budget": options.budget, "workers": options.searchers}
+    out: dict[str, Policy | at.Weighted] = {}
+    if "tree" in options.rows:
+        place, began = options.out / f"tree-{part}", time.perf_counter()
         if not (place / "tree.json").is_file():
-            grown = at.search_tree(searched, task, space, **asked, check=0.0, out=place)
-            print(name, *grown.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
-        return {"tree": at.load(place / "tree.json")}
-    place = options.out / f"search{'+' if options.composites else ''}-{part}"
-    if not (place / "forest.json").is_file():
-        found = at.search_forest(
-            searched, task, space, **asked, check=0.0, out=place, workers=options.searchers, plain=False
-        )
-        print(name, *found.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
-    tree, forest = at.load(place / "one-tree" / "tree.json"), at.load(place / "forest.json")
-    assert isinstance(forest, at.Forest)
-    print(name, tree, forest, flush=True)
-    return {"tree": tree, "forest": at.Weighted(forest)}
-
-
-def kept(folder: Path, rows: list[str], name: str, half: int) -> dict[str, Policy | at.Weighted]:
-    """The learned policies of a set and a half, from files."""
-    found: dict[str, Policy | at.Weighted] = {}
-    for row in {"tree", "forest"} & {*rows}:
-        policy = at.load(folder / f"{name}-{row}@{half}.json")
-        found[row] = at.Weighted(policy) if isinstance(policy, at.Forest) else policy
-    return found
+            grown = at.search_tree(searched, task, space, **asked, out=place)
+            print(name, grown.cost, *grown.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
+        out["tree"] = at.load(place / "tree.json")
+    if "forest" in options.rows:
+        place, began = options.out / f"forest-{part}", time.perf_counter()
+        if not (place / "forest.json").is_file():
+            found = at.search_forest(searched, task, space, **asked, method="paper" if paper else "shared", out=place)
+            print(name, found.cost, *found.notes, f"{time.perf_counter() - began:.0f} s", sep="\n", flush=True)
+        forest = at.load(place / "forest.json")
+        assert isinstance(forest, at.Forest)
+        out["forest"] = at.Weighted(forest)
+    print(name, *map(in_words, out.values()), sep="\n", flush=True)
+    return out
 
 
 def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> dict[str, Any]:
@@ -163,14 +148,9 @@ def policies_of(options: argparse.Namespace, name: str, searched: Dataset) -> di
     if "random-trees" in options.rows:
         policies |= {f"random tree {i}": random_tree(i, options.depth) for i in range(options.random)}
     if {"tree", "forest"} & {*options.rows}:
-        if options.policies and (options.composites or not options.halves):
-            raise ArgumentError("--policies", "must stand beside --halves, which say whose labels they have seen")
         for half in options.halves or [None]:
-            if options.policies:
-                found = kept(options.policies, options.rows, name, half)
-            else:
-                found = learned(options, name, searched if half is None else with_half(searched, half), half)
-            named = ("+" if options.composites else "") + ("" if half is None else f"@{half}")
+            found = learned(options, name, searched if half is None else with_half(searched, half), half)
+            named = "" if half is None else f"@{half}"
             policies |= {f"{row}{named}": found[row] for row in options.rows if row in found}
     return policies
 
@@ -451,16 +431,14 @@ def arguments() -> argparse.Namespace:
         one.add_argument("--random", type=int, default=3, help="random trees")
         one.add_argument("--epochs", type=float, help="instead of the protocol's")
         one.add_argument("--depth", type=int, default=2)
-        one.add_argument("--composites", action="store_true", help="GraphCL's four are a candidate too")
         one.add_argument("--searched", choices=("graphcl", "tree-paper"), help="by which protocol, if another")
-        one.add_argument("--scorer", choices=("anneal", "density"), default="anneal")
+        one.add_argument("--scorer", choices=SCORERS, default="cooldown")
         one.add_argument("--options", default="{}", help="of the scorer, as JSON")
-        one.add_argument("--budget", help="of each search")
-        one.add_argument("--policies", type=Path, help="a folder of learned policies, instead of searches")
+        one.add_argument("--budget", type=float, help="of each search, in training equivalents")
         one.add_argument("--device", default="auto")
         one.add_argument("--precision", choices=PRECISIONS, default="auto")
         one.add_argument("--workers", type=int, default=1, help="classifiers at once")
-        one.add_argument("--searchers", type=int, default=1, help="searches of groups at once")
+        one.add_argument("--searchers", type=int, default=1, help="cool-downs of a search at once")
         one.add_argument("--suffix", default="", help="of the evaluation's folder, for further rows")
     two = commands.add_parser("judge")
     two.add_argument("places", type=Path, nargs="+")

@@ -5,6 +5,7 @@ python benchmarks/density_speed.py         # 80 candidates, ten probabilities, d
 
 from __future__ import annotations
 
+import argparse
 import time
 from typing import Any
 
@@ -39,6 +40,9 @@ def timed(rule: str, node: int, tree: Tree, trainer: Any, state: Any) -> tuple[f
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=5)
+    options = parser.parse_args()
     torch.set_num_threads(1)
     trainer = Classification(model="cnn", epochs=5).prepare(load("digits", train=600, val=800))
     state = trainer.fit(Tree(), 0)
@@ -47,7 +51,7 @@ def main() -> None:
     for what, node, tree in (("root", 1, Tree()), ("one level down", 2, root)):
         times: dict[str, list[float]] = {"exact": [], "sampled": []}
         calls = {}
-        for _ in range(5):
+        for _ in range(options.turns):
             for rule, found in times.items():
                 seconds, calls[rule] = timed(rule, node, tree, trainer, state)
                 found.append(seconds)

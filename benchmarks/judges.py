@@ -79,7 +79,7 @@ def trunk_of(trainer: ContrastiveTrainer, seed: int) -> State:
 
 
 def encoders(trainer: ContrastiveTrainer, trunk: State, policy: Any, seed: int) -> dict[str, State]:
-    """Trained for the whole time, for a quarter of it, and in a branch from the trunk as `anneal` does it."""
+    """Trained for the whole time, for a quarter of it, and from the trunk on with a rate that falls to zero."""
     quarter = -(-trainer.total_steps // 4)
     falling = [trainer.task.rate * (1 - i / quarter) for i in range(quarter)]
     return {
