@@ -75,9 +75,7 @@ def search(options: argparse.Namespace) -> None:
     data = read(options)
     for seed in options.seeds:
         place = options.out / f"tree-{seed}"
-        result = search_tree(
-            data, task_of(options), depth=options.depth, seed=seed, out=place, budget=options.budget
-        )
+        result = search_tree(data, task_of(options), depth=options.depth, seed=seed, out=place, budget=options.budget)
         print(seed, result.tree, result.cost, result.verdict(), flush=True)
 
 

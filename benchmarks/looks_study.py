@@ -108,7 +108,11 @@ def looks(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
     rows = trainer.data.indices("val")
     everything = mixture(side, "fvqc")
     others = {"base": everything} | {f"-{b}": mixture(side, "fvqc".replace(b, "")) for b in "fvqc"}
-    others |= {"-g": mixture(side, "fvqc", "g"), "-t": mixture(side, "fvqc", "t"), "less": mixture(side, "fvqc", alone=0.5)}
+    others |= {
+        "-g": mixture(side, "fvqc", "g"),
+        "-t": mixture(side, "fvqc", "t"),
+        "less": mixture(side, "fvqc", alone=0.5),
+    }
     design = {"--": "", "-fq": "fq", "-vq": "vq", "-fv": "fv", "-fc": "fc", "-vc": "vc", "-qc": "qc", "-fvqc": "fvqc"}
     trunk, out, at_ = trainer.fresh(seed), {}, 0
     for share in (0.3, 0.6, 0.9):
@@ -121,7 +125,9 @@ def looks(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
                 out[f"{share}/{length}/{name}"] = judged(trainer, state, rows)
         for name, left in design.items():
             policy = mixture(side, "".join(b for b in "fvqc" if b not in left))
-            out[f"{share}/0.05/factorial{name}"] = judged(trainer, branch(trainer, trunk, policy, 0.05, seed_of(seed, "look", share)), rows)
+            out[f"{share}/0.05/factorial{name}"] = judged(
+                trainer, branch(trainer, trunk, policy, 0.05, seed_of(seed, "look", share)), rows
+            )
     for name, policy in others.items():
         out[f"whole/{name}"] = judged(trainer, trainer.fit(policy, seed_of(seed, "whole")), rows)
     return out
@@ -155,11 +161,18 @@ def ends(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
                                 ("mix ra9 ra14 ta", mixed), ("mix full ra9 ra14 ta", mixed)):  # fmt: skip
                 found = averaged(trainer, [states[n] for n in name.split()], parts, seed_of(seed, "renew"))
                 out[f"{here}/avg {name}"] = judged(trainer, found, rows)
-    free = {"none": Identity(), "ra9": RandAugment(), "best": over(side, on, RandAugment()), "default": over(side, "fc", TrivialAugment())}
+    free = {
+        "none": Identity(),
+        "ra9": RandAugment(),
+        "best": over(side, on, RandAugment()),
+        "default": over(side, "fc", TrivialAugment()),
+    }
     for name, policy in free.items():
         out[f"1x/{name}"] = judged(trainer, trainer.fit(policy, seed_of(seed, "whole")), rows)
     for name in ("best", "default"):
-        out[f"2x/{name}"] = judged(trainer, trainer.fit(free[name], seed_of(seed, "whole"), 2 * trainer.total_steps), rows)
+        out[f"2x/{name}"] = judged(
+            trainer, trainer.fit(free[name], seed_of(seed, "whole"), 2 * trainer.total_steps), rows
+        )
     return out
 
 
@@ -175,7 +188,9 @@ def job(kind: str, path: Path, seed: int, options: argparse.Namespace) -> str:
     found = {"looks": looks, "ends": ends}[kind](trainer, seed, min(data.samples.shape[-2:]))
     seconds = time.perf_counter() - began
     trainings = trainer.passes.total / (trainer.total_steps * trainer.passes_a_step)
-    out.write_text(json.dumps({"set": data.name, "seed": seed, "seconds": seconds, "trainings": trainings, "found": found}))
+    out.write_text(
+        json.dumps({"set": data.name, "seed": seed, "seconds": seconds, "trainings": trainings, "found": found})
+    )
     return f"{kind} {data.name} {seed}: {trainings:.1f} trainings, {seconds:.0f} s"
 
 
@@ -193,7 +208,11 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     os.environ["OMP_NUM_THREADS"] = "1"
-    paths = [p for p in sorted(options.folder.glob("*.npz")) if not options.sets or p.stem.removeprefix("h_") in options.sets]
+    paths = [
+        p
+        for p in sorted(options.folder.glob("*.npz"))
+        if not options.sets or p.stem.removeprefix("h_") in options.sets
+    ]
     jobs = [(kind, path, seed) for seed in options.seeds for kind in options.kind for path in paths]
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         for done in as_completed([pool.submit(job, *each, options) for each in jobs]):

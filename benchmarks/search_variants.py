@@ -59,13 +59,20 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     paths = [p for p in sorted(options.folder.glob("*.npz")) if not options.sets or p.stem[2:] in options.sets]
     jobs = [(p, s, v) for s in options.seeds for v in options.variants for p in paths]
-    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool, (options.out / "all.jsonl").open("a") as file:
+    with (
+        ProcessPoolExecutor(options.workers, get_context("spawn")) as pool,
+        (options.out / "all.jsonl").open("a") as file,
+    ):
         for done in as_completed([pool.submit(job, *each, options) for each in jobs]):
             row = done.result()
             file.write(json.dumps(row) + "\n")
             file.flush()
             about = [f"{row[name]}" for name in ("set", "seed", "variant", "members", "out")]
-            print(f"{row['accuracy']:.4f} {row['cost']:.2f} {row['in_model']:.2f} {row['seconds']:.0f} s", *about, flush=True)
+            print(
+                f"{row['accuracy']:.4f} {row['cost']:.2f} {row['in_model']:.2f} {row['seconds']:.0f} s",
+                *about,
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,17 @@ from augtree.search.rounds import searched_space
 from augtree.tasks.trainer import State, Trainer
 from augtree.transforms import Chain, Flip, Identity, PadCrop, RandAugment, TrivialAugment
 
-SUITE = ("esc50_spec", "fsdd_spec", "gtsrb", "ham10000", "magnetic_tile", "neu_steel", "omniglot", "quickdraw6", "usps")
+SUITE = (
+    "esc50_spec",
+    "fsdd_spec",
+    "gtsrb",
+    "ham10000",
+    "magnetic_tile",
+    "neu_steel",
+    "omniglot",
+    "quickdraw6",
+    "usps",
+)
 MIXED = ("ham10000", "gtsrb", "neu_steel", "fsdd_spec")
 """Sets that become the groups of one task: some bear turns and flips, others do not."""
 SIDE = 32
@@ -141,7 +151,11 @@ class Set:
                 yield "single", seed, lambda seed: self.again(seed, "single")
             if self.options.more:
                 way = Soup(self.done["search", seed]["cost"], best)
-                yield "average of the choice", seed, lambda seed, way=way: self.judged(way.fit(self.trainer, best, seed))
+                yield (
+                    "average of the choice",
+                    seed,
+                    lambda seed, way=way: self.judged(way.fit(self.trainer, best, seed)),
+                )
 
     def judged(self, state: State) -> dict[str, Any]:
         """How a model does on validation and test data, and in the worst group."""
@@ -168,7 +182,13 @@ class Set:
         about = {"out": {g: list(names) for g, names in found.out_of_play.items()}, "cooled": dict(found.cooled)}
         assert found.state is not None
         cost = sum(value for name, value in found.cost.items() if name.endswith("equivalents"))
-        return {**self.judged(found.state), "cost": cost, "weights": dict(found.weights), "notes": list(found.notes), **about}
+        return {
+            **self.judged(found.state),
+            "cost": cost,
+            "weights": dict(found.weights),
+            "notes": list(found.notes),
+            **about,
+        }
 
     def again(self, seed: int, form: str) -> dict[str, Any]:
         """A training from scratch with a policy that the search of this seed ended with."""
@@ -226,7 +246,15 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
 # ---- the table
 
 
-ROWS = ("choice as long", "default as long", "average of the choice", "mixture", "single", "forest", "forest by the paper")
+ROWS = (
+    "choice as long",
+    "default as long",
+    "average of the choice",
+    "mixture",
+    "single",
+    "forest",
+    "forest by the paper",
+)
 
 
 def table(options: argparse.Namespace) -> None:
@@ -241,7 +269,16 @@ def table(options: argparse.Namespace) -> None:
     for name, each in found.items():
         cells = [f"{each[row]['mean']:.1f} ({each[row]['behind']:+.1f})" if row in each else "" for row in names]
         own = each["search"]
-        lines.append([name, f"{own['mean']:.1f} ± {own['spread']:.1f}", *cells, each["chosen"], ", ".join(own["out"]), f"{own['cost']:.2f}"])
+        lines.append(
+            [
+                name,
+                f"{own['mean']:.1f} ± {own['spread']:.1f}",
+                *cells,
+                each["chosen"],
+                ", ".join(own["out"]),
+                f"{own['cost']:.2f}",
+            ]
+        )
     mean = ["average"] + [""] + [f"({statistics.mean(gap):+.2f})" for gap in gaps.values()] + ["", "", ""]
     head = ["set", "search", *names, "the choice", "out of play", "trainings"]
     print(measure.table(head, [*lines, mean]))
@@ -265,7 +302,9 @@ def summary_of(rows: dict[tuple[str, int], dict[str, Any]], split: str) -> dict[
         out[name] = {"mean": statistics.mean(values), "spread": spread(values), "behind": statistics.mean(gaps),
                      "behind_spread": spread(gaps), "seeds": len(mine), "cost": statistics.mean(f["cost"] for f in mine.values())}  # fmt: skip
         if f"{split} groups" in next(iter(mine.values())):
-            out[name]["worst group"] = statistics.mean(100 * min(f[f"{split} groups"].values()) for f in mine.values())
+            out[name]["worst group"] = statistics.mean(
+                100 * min(f[f"{split} groups"].values()) for f in mine.values()
+            )
     if searches and choice:
         whole = statistics.mean(100 * found[split] for found in searches.values())
         value = 100 * free[choice][split]

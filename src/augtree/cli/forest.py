@@ -98,7 +98,9 @@ def forest(
     trees: Annotated[
         Path | None, typer.Option(help="Learn the weights alone, for the trees of this forest.json or run.")
     ] = None,
-    plain: Annotated[bool, typer.Option(help="Also train without augmentation and weights, to compare with.")] = False,
+    plain: Annotated[
+        bool, typer.Option(help="Also train without augmentation and weights, to compare with.")
+    ] = False,
     pairs: Annotated[
         bool, typer.Option(help="Also train on each pair of groups, for the similarity of their features.")
     ] = False,

@@ -234,7 +234,11 @@ def _labels(tree: Tree, index: int) -> tuple[str, str]:
         return "Identity", ""
     if isinstance(node.transform, Chain | OneOf):
         name, then, rest = in_words(node.transform).partition(", then ")
-        return (name, _shortened(f"then {rest}")) if then and len(name) <= 60 else (_shortened(in_words(node.transform)), "")
+        return (
+            (name, _shortened(f"then {rest}"))
+            if then and len(name) <= 60
+            else (_shortened(in_words(node.transform)), "")
+        )
     name, _, arguments = str(node.transform).partition("(")
     return name if len(name) <= 40 else name[:38] + "…", _shortened(arguments[:-1])
 

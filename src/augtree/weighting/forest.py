@@ -124,7 +124,10 @@ def search_forest(
     budget = budget if budget is None or isinstance(budget, str) else float(budget)
     trainer = task.prepare(data)
     if method == "shared":
-        spec |= {"budget": budget, "begins": trainer.identity(wanted.seed)}  # the trunk is as long as the budget allows
+        spec |= {
+            "budget": budget,
+            "begins": trainer.identity(wanted.seed),
+        }  # the trunk is as long as the budget allows
     with Run.begin(out, spec) as run:
         run.tell("budget", budget)
         run.tell("status", "begun")
