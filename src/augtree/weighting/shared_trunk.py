@@ -60,7 +60,7 @@ class SharedTrunk:
         budget = budget_of(self.bench, play.drawn_alike(), *limits)
         groups = dict.fromkeys(self.trainer.data.group_names, play)
         plan = plan_for(self.options, budget, self.trainer, groups)
-        self.notes += [*more, *warnings(self.trainer, self.options, plan)]
+        self.notes += [*more, *warnings(self.trainer), *told_of(plan)]
         said = {"about": about(self.trainer), "play": play, "notes": list(self.notes)}
         steps = steps_of(plan, self.options, self.trainer, groups)
         self.watch("plan", search=str(budget), plan=plan, steps=steps, **said)
