@@ -1,11 +1,11 @@
-"""What a run found, as ways to train: its policy by one training, its search again, and controls that cost as much."""
+"""What a run found, as ways to train: its policy by one training, its search again, controls that cost as much."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from augtree.comparison.controls import Longer, Searched, Soup
 from augtree.comparison.trainings import Asked
@@ -66,8 +66,7 @@ def cost_of(folder: Path) -> float:
 def search_of(folder: Path, spec: dict[str, Any]) -> Searched:
     """The search of a run, to be done again."""
     reader = Reader(folder / "spec.json", ())
-    scorer = scorer_again(spec["scorer"], folder)
-    assert isinstance(scorer, Cooldown)
+    scorer = cast(Cooldown, scorer_again(spec["scorer"], folder))
     weighting = Weighting(**spec["weighting"]) if spec["kind"] == "forest" else None
     budget = cost_of(folder) if isinstance(spec["budget"], str) else spec["budget"]  # a time is not the same again
     return Searched(space_again(spec["space"], reader), budget, scorer, spec["depth"], weighting)

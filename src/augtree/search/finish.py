@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -75,9 +75,8 @@ class Finish:
             return Built(root.transform, root.p, True, gain, error, why)
         if winner is standing:
             return Built(Identity(), 0.0, False, gain, error, why=f"nothing improved on the tree without node {node}")
-        assert isinstance(winner.policy, Tree)
         self.gains[node] = standing.losses - winner.losses
-        new = winner.policy.nodes[node]
+        new = cast(Tree, winner.policy).nodes[node]
         return Built(new.transform, new.p, True, gain, error)
 
     def on_the_mixture(self, mixture: Policy) -> None:
@@ -137,8 +136,7 @@ class Finish:
         about = {"at": round(self.trunk.step / one, 4), "steps": steps}
         grown = branched(self.trunk, branches, about, words)
         for (name, policy), (_, losses, model) in zip(policies.items(), grown, strict=True):
-            assert model is not None
-            self.done[name] = Cooled(name, policy, losses, model)
+            self.done[name] = Cooled(name, policy, losses, cast(Model, model))
             self.left -= 1
 
     # ---- the finished model

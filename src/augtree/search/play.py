@@ -32,7 +32,7 @@ class Play:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """All that is in play and could leave it: these, the traits of the candidates, and augmenting every sample."""
+        """What is in play and could leave it: these, the traits of the candidates, and augmenting every sample."""
         held = Counter(trait for style in self.space.distinct for trait in sorted(traits(style)))
         common = [trait for trait, count in held.items() if count > RARE * len(self.space.distinct)]
         found = dict.fromkeys([*self.basic_factors, *common, ALONE])

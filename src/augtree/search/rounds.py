@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from torch import nn
 
 from augtree.data import Dataset
 from augtree.policies import Tree
@@ -18,7 +19,7 @@ from augtree.search.finish import FEW, Finish
 from augtree.search.grow import Growth, grow
 from augtree.search.play import Play, Plays
 from augtree.search.result import Cost, Importance, TreeResult, cost, history
-from augtree.search.scorers.base import LONGEST_REASON, Bench, Losses, mean
+from augtree.search.scorers.base import LONGEST_REASON, Bench, mean
 from augtree.search.scorers.cooldown import BUDGET, Cooldown, Plan
 from augtree.search.trunk import EVERYBODY, Trunk, runs_of
 from augtree.tasks import Task
@@ -26,7 +27,7 @@ from augtree.tasks.metrics import METRICS
 from augtree.tasks.trainer import Trainer, seed_of
 from augtree.training.saved import model_files
 from augtree.transforms import Space
-from augtree.transforms.base import Transform
+from augtree.transforms.base import Policy, Transform
 
 TRIED_ON = 64
 """Samples that each transform is tried on before the trunk begins."""
@@ -135,8 +136,7 @@ def search_by_cooldown(
     budget = budget_of(bench, play.drawn_alike(), *limits)
     plays = {EVERYBODY: play}
     plan = plan_for(options, budget, trainer, plays)
-    notes += [*more, *warnings(trainer, options, plan)]
-    notes += told_of(plan)
+    notes += [*more, *warnings(trainer), *told_of(plan)]
     steps = steps_of(plan, options, trainer, plays)
     watch("plan", search=str(budget), about=about(trainer), play=play, plan=plan, steps=steps, notes=list(notes))
     with crew(trainer, workers) as hands:
@@ -219,7 +219,7 @@ def about(trainer: Trainer) -> str:
     return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
 
 
-def warnings(trainer: Trainer, options: Cooldown, plan: Plan) -> Iterable[str]:
+def warnings(trainer: Trainer) -> Iterable[str]:
     """What should be known before time is spent."""
     validation = len(trainer.data.indices("val"))
     if validation < FEW:
@@ -232,8 +232,6 @@ def warnings(trainer: Trainer, options: Cooldown, plan: Plan) -> Iterable[str]:
             f"A training has {trainer.total_steps} steps: too short to tell well what helps, and short trainings want"
             " little augmentation (--epochs, --steps)."
         )
-    if options.looks and not plan.looks:
-        yield "The budget leaves no room for a look: what does harm cannot be found out and stays in play (--budget)."
 
 
 def told_of(plan: Plan) -> Iterable[str]:
@@ -258,17 +256,16 @@ def write(bench: Bench, result: TreeResult) -> None:
     run, trainer = bench.run, bench.trainer
     if run.folder is None:
         return
-    assert result.model is not None
-    assert result.mixture is not None
-    assert result.single is not None
-    measures = {"val": dict(result.measures)}
+    model, measures = cast(nn.Module, result.model), {"val": dict(result.measures)}
     content = {
         "tree.json": to_json(result.tree).encode(),
-        "mixture.json": to_json(result.mixture).encode(),
-        "single.json": to_json(result.single).encode(),
+        "mixture.json": to_json(cast(Policy, result.mixture)).encode(),
+        "single.json": to_json(cast(Policy, result.single)).encode(),
         "tree.svg": result.tree.to_svg().encode(),
         "history.csv": result.history_csv().encode(),
-        **model_files(result.model, trainer.task.spec(), trainer.data.classes, result.mean, result.std, metrics=measures),
+        **model_files(
+            model, trainer.task.spec(), trainer.data.classes, result.mean, result.std, metrics=measures
+        ),
         "result.json": result.to_json().encode(),
     }  # fmt: skip
     for name, bytes_ in content.items():

@@ -22,9 +22,9 @@ from augtree.search.grow import BudgetSpentError, Growth, grow
 from augtree.search.result import FreePolicy, TreeResult, cost, history, importances
 from augtree.search.rounds import search_by_cooldown, searched_space
 from augtree.search.scorers import SCORERS, Bench, ScorerOptions
+from augtree.search.scorers.base import Score, mean, se
 from augtree.search.scorers.cooldown import Cooldown
 from augtree.search.scorers.retrain import Retrain, Trainings
-from augtree.search.scorers.base import Score, mean, se
 from augtree.tasks import TASKS, Classification, Contrastive, Task
 from augtree.tasks.named import find_for
 from augtree.tasks.trainer import Trainer, seed_of
@@ -374,7 +374,7 @@ def task_again(spec: dict[str, Any], reader: Reader) -> Task:
 
 
 def space_for(data: Dataset, task: Task, space: Space | Sequence[Transform] | None) -> Space:
-    """The space that is given; else `spaces.auto`, or for contrastive learning on pictures SimCLR's seven and chain."""
+    """The space that is given; else `spaces.auto`, or for a contrastive task on pictures SimCLR's seven and chain."""
     if space is not None:
         return space if isinstance(space, Space) else Space(list(space))
     if data.domain == "image" and isinstance(task, Contrastive):

@@ -1,15 +1,15 @@
 """The trunk: one model that trains at a constant rate on the mixture of all that is in play, with looks on its way.
 
-A look is a set of short cool-downs from the trunk, planned as a factorial design: each leaves half of the factors out,
-so that all of them tell of every factor. What does clear harm leaves play, in all groups or in one; then the same
-trunk trains on, on what is left.
+A look is a set of short cool-downs from the trunk, planned as a factorial design: each leaves half of the factors
+out, so that all of them tell of every factor. What does clear harm leaves play, in all groups or in one; then the
+same trunk trains on, on what is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -100,8 +100,7 @@ class Trunk:
             self.train_to(place)
             self.look(number, place, last=number == len(self.plan.looks) - 1)
         self.train_to(self.plan.trunk)
-        assert self.model is not None
-        return self.model
+        return cast(Model, self.model)
 
     def train_to(self, place: float) -> None:
         """Train on until the trunk is so long, in trainings."""
@@ -212,7 +211,7 @@ class Trunk:
 
 
 def asked_at(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
-    """The factors of a look's design, the basics or, where there are none, all; and those that are asked for singly."""
+    """The factors of a look's design (the basics or, where there are none, all), and those that are asked singly."""
     basic: dict[str, None] = {}
     every: dict[str, None] = {}
     for play in plays.values():
@@ -233,8 +232,7 @@ def branched(
     trunk: Trunk, branches: Mapping[str, Branch], about: Mapping[str, Any], words: Mapping[str, str] | None = None
 ) -> list[tuple[str, Losses, Model | None]]:
     """Branches from the trunk as it is, each a unit of the run: its losses, and its model where that is kept."""
-    bench, model = trunk.bench, trunk.model
-    assert model is not None
+    bench, model = trunk.bench, cast(Model, trunk.model)
     missing = [key for key in branches if bench.run.find(key) is None]
     work = trunk.crew.work(model(), [branches[key] for key in missing]) if missing else iter(())
     out = []
@@ -257,17 +255,15 @@ def branched(
         unit = bench.run.unit(key, done)
         trunk.told("cooled", key=key, **unit.value)
         kept = Model(partial_again(trunk, key, branch, unit.value), *made) if branch.kept else None
-        assert unit.losses is not None
-        out.append((key, unit.losses, kept))
+        out.append((key, cast(Losses, unit.losses), kept))
     return out
 
 
 def partial_again(trunk: Trunk, key: str, branch: Branch, value: Mapping[str, Any]) -> Callable[[], State]:
     """The model of a branch, read from its file, or trained again where that is lost."""
-    bench, model = trunk.bench, trunk.model
+    bench, model = trunk.bench, cast(Model, trunk.model)
 
     def again() -> State:
-        assert model is not None
         tensors = bench.run.kept(key.replace("/", "-"), value["sha256"])
         if tensors is None:
             return bench.once_more(lambda: bench.trainer.train(model(), branch.policy, branch.rates, branch.seed))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -77,13 +77,13 @@ def search_forest(
 ) -> ForestResult:
     """One policy for each group of a data set, and one model on all of them with learned weights.
 
-    With method "shared" all groups share one trunk, as in `search_tree` with the scorer cooldown: every look is judged
-    group by group, what clearly harms a group leaves that group's play, and the weights are learned in the last part
-    of the training. `budget` is that of `search_tree`, and `workers` cool-downs are done side by side.
+    With method "shared" all groups share one trunk, as in `search_tree` with the scorer cooldown: every look is
+    judged group by group, what clearly harms a group leaves that group's play, and the weights are learned in the
+    last part of the training. `budget` is that of `search_tree`, and `workers` cool-downs are done side by side.
 
-    Method "paper" is the paper's own way: a tree for each group from its samples alone (scorer density, unless another
-    is asked for; `depth`, `probabilities`, `budget` and `check` are of each search, `workers` searches run side by
-    side), then Algorithm 2 from uniform weights with raw directions.
+    Method "paper" is the paper's own way: a tree for each group from its samples alone (scorer density, unless
+    another is asked for; `depth`, `probabilities`, `budget` and `check` are of each search, `workers` searches run
+    side by side), then Algorithm 2 from uniform weights with raw directions.
 
     `weighting` are options of `augtree.weighting.Weighting`: alpha, eta, target="worst", ... `plain` also trains a
     model without any of this, to hold the groups' results and features against; `pairs` also trains a plain model on
@@ -141,8 +141,7 @@ def search_forest(
             limits = (wanted.most_passes, wanted.most_seconds)
             bench = Bench(trainer, list(space), wanted.probabilities, wanted.seed, run, told=watch)
             notes = list(surroundings(run, bench.trainer))
-            assert isinstance(wanted.scorer, Cooldown)
-            search = SharedTrunk(bench, wanted.scorer, options, workers, watch, notes)
+            search = SharedTrunk(bench, cast(Cooldown, wanted.scorer), options, workers, watch, notes)
             result = finished(search, search.search(space, limits), plain, pairs)
             ended = []
         write_forest(run, result, data, task)

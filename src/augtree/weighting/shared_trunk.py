@@ -1,10 +1,10 @@
-"""Forests from one trunk: every look is judged group by group, and the last part of the training learns the weights."""
+"""Forests from one trunk: looks are judged group by group, and the last part of the training learns the weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from augtree.errors import TaskError
 from augtree.policies import Forest, Tree
