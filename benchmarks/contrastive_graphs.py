@@ -53,6 +53,7 @@ from augtree.tasks.evaluation import FOLDS, PROTOCOLS, Protocol, folds_of, judge
 from augtree.tasks.named import find_for
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
+from graph_cooldowns import add_arguments, cooldowns
 from measure import machine, table, write
 
 ROWS = ("graphcl", "none", "random-trees", "tree", "forest")
@@ -447,6 +448,7 @@ def arguments() -> argparse.Namespace:
     two.add_argument("--workers", type=int, default=1)
     three = commands.add_parser("table")
     three.add_argument("places", type=Path, nargs="+")
+    add_arguments(commands.add_parser("cooldowns"))
     return parser.parse_args()
 
 
@@ -456,4 +458,4 @@ if __name__ == "__main__":
     if options.command == "table":
         tables(options.places)
     else:
-        {"run": run, "features": features, "judge": judge}[options.command](options)
+        {"run": run, "features": features, "judge": judge, "cooldowns": cooldowns}[options.command](options)

@@ -1,7 +1,7 @@
 """What cool-downs from one trunk can tell, and how a trunk is best ended: the study behind the search's defaults.
 
-    python benchmarks/looks_study.py looks FOLDER --out runs/looks --workers 6     # harm seen from the trunk, and true
-    python benchmarks/looks_study.py ends FOLDER --out runs/ends --workers 6       # cool-downs, their lengths, averages
+    python benchmarks/looks_study.py looks FOLDER --out runs/looks --workers 6   # harm seen from the trunk, and true
+    python benchmarks/looks_study.py ends FOLDER --out runs/ends --workers 6     # cool-downs, their lengths, averages
 
 FOLDER has sets as NAME.npz (x uint8 [N,H,W,C], y, split). Only validation data is read. One JSON a set and seed.
 """
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 import augtree as at
+from augtree.search.finish import averaged as mean_of
 from augtree.tasks.trainer import State, Trainer, seed_of
 from augtree.training.schedules import cool_down, rates
 from augtree.transforms import (
@@ -41,9 +42,26 @@ from augtree.transforms import (
     VerticalFlip,
 )
 
-BEARS = {"esc50_spec": "c", "fsdd_spec": "c", "gtsrb": "c", "ham10000": "fvqc", "magnetic_tile": "fvqc", "neu_steel": "fvqc",
-         "omniglot": "c", "quickdraw6": "fc", "usps": "c", "pacs": "fc"}  # fmt: skip
+BEARS = {
+    "esc50_spec": "c",
+    "fsdd_spec": "c",
+    "gtsrb": "c",
+    "ham10000": "fvqc",
+    "magnetic_tile": "fvqc",
+    "neu_steel": "fvqc",
+    "omniglot": "c",
+    "quickdraw6": "fc",
+    "usps": "c",
+    "pacs": "fc",
+}
 """What a person would say each set can bear: flips left-right, up-down, quarter turns, crops."""
+
+
+AVERAGES = (
+    *("mix mix2", "ra9 ra92", "mix ra9", "ra9 ra14", "mix ra9 ta", "ra9 ra14 ta"),
+    *("mix ra9 ra14 ta", "mix full ra9 ra14 ta"),
+)
+"""Of which cool-downs the models are averaged."""
 
 
 def basics(side: int) -> dict[str, Any]:
@@ -134,17 +152,21 @@ def looks(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
 
 
 def averaged(trainer: Trainer, states: list[State], policy: Any, seed: int) -> State:
-    mean = {name: torch.stack([s.tensors[name].double() for s in states]).mean(0).to(t.dtype) if t.is_floating_point() else t
-            for name, t in states[0].tensors.items()}  # fmt: skip
-    return trainer.train(State(mean, states[0].step), policy, [0.0] * 40, seed)
+    """The average of several models, batch statistics renewed."""
+    return trainer.train(mean_of(states), policy, [0.0] * 40, seed)
 
 
 def ends(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
     rows, on = trainer.data.indices("val"), BEARS[trainer.data.name]
     mixed = mixture(side, on)
     full = Chain([*[b for n, b in basics(side).items() if n in on], OneOf([s for s, _ in styles().values()])])
-    ways = {"mix": mixed, "full": full, "ra9": over(side, on, RandAugment()), "ra14": over(side, on, RandAugment(m=14)),
-            "ta": over(side, on, TrivialAugment())}  # fmt: skip
+    ways = {
+        "mix": mixed,
+        "full": full,
+        "ra9": over(side, on, RandAugment()),
+        "ra14": over(side, on, RandAugment(m=14)),
+        "ta": over(side, on, TrivialAugment()),
+    }
     out: dict[str, Any] = {}
     trunk, at_ = trainer.fresh(seed), 0
     for share in (0.7, 1.0, 1.4):
@@ -157,9 +179,9 @@ def ends(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
             states["ra92"] = branch(trainer, trunk, ways["ra9"], length, seed_of(seed, "cool2", share))
             here = f"{share}/{length}"
             out |= {f"{here}/{n}": judged(trainer, s, rows) for n, s in states.items()}
-            for name, parts in (("mix mix2", mixed), ("ra9 ra92", ways["ra9"]), ("mix ra9", mixed), ("ra9 ra14", mixed), ("mix ra9 ta", mixed), ("ra9 ra14 ta", mixed),
-                                ("mix ra9 ra14 ta", mixed), ("mix full ra9 ra14 ta", mixed)):  # fmt: skip
-                found = averaged(trainer, [states[n] for n in name.split()], parts, seed_of(seed, "renew"))
+            for name in AVERAGES:
+                renewed = ways["ra9"] if name == "ra9 ra92" else mixed
+                found = averaged(trainer, [states[n] for n in name.split()], renewed, seed_of(seed, "renew"))
                 out[f"{here}/avg {name}"] = judged(trainer, found, rows)
     free = {
         "none": Identity(),

@@ -1,4 +1,4 @@
-"""Searches with other options side by side, by the validation accuracy of their finished models; no test data is read.
+"""Searches with other options side by side, by the validation accuracy of their models; no test data is read.
 
     python benchmarks/search_variants.py FOLDER --out runs/variants --sets omniglot gtsrb --workers 8
 
@@ -36,12 +36,19 @@ def job(path: Path, seed: int, variant: str, options: argparse.Namespace) -> dic
     task = at.tasks.Classification(model=options.model, steps=options.steps)
     result = at.search_tree(data, task, scorer=VARIANTS[variant], seed=seed, budget=options.budget)
     return {
-        "set": path.stem.removeprefix("h_"), "seed": seed, "variant": variant, "accuracy": result.measures["accuracy"],
-        "loss": result.measures["loss"], "cooled": {str(i): v for i, v in enumerate(result.cooled.values())},
-        "members": len(result.members), "out": list(result.out_of_play), "cost": result.cost.training_equivalents,
-        "in_model": result.cost.model_equivalents, "findings": [dict(f) for f in result.findings],
+        "set": path.stem.removeprefix("h_"),
+        "seed": seed,
+        "variant": variant,
+        "accuracy": result.measures["accuracy"],
+        "loss": result.measures["loss"],
+        "cooled": {str(i): v for i, v in enumerate(result.cooled.values())},
+        "members": len(result.members),
+        "out": list(result.out_of_play),
+        "cost": result.cost.training_equivalents,
+        "in_model": result.cost.model_equivalents,
+        "findings": [dict(f) for f in result.findings],
         "seconds": time.perf_counter() - began,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

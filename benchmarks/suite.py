@@ -1,8 +1,8 @@
 """Finished models of searches beside free policies, one training each and for as long as a search takes.
 
     python benchmarks/suite.py prepare runs/sets --root $AUGTREE_DATA [--cifar FOLDER]
-    python benchmarks/suite.py run runs/sets --out runs/suite --workers 8 [--minutes 9]     # again to go on
-    python benchmarks/suite.py table --out runs/suite                                       # writes results/suite.json
+    python benchmarks/suite.py run runs/sets --out runs/suite --workers 8 [--minutes 9]      # again to go on
+    python benchmarks/suite.py table --out runs/suite                                # writes results/suite.json
 
 Nine free policies are trained once for each set; validation data chooses one. Then, for every seed: a search, that
 choice and default practice (flip, crop, TrivialAugment) trained for as long as the search took, and with --more the
@@ -20,15 +20,16 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import torch
 
 import augtree as at
+import measure
 from augtree.comparison import Longer, Soup
 from augtree.search.play import Play
 from augtree.search.rounds import searched_space
@@ -102,7 +103,7 @@ class Set:
         self.done = {(row["row"], row["seed"]): row for row in rows_of(self.file)}
         found = np.load(path)
         self.groups = found["g"] if "g" in found and len(set(found["g"].tolist())) > 1 else None
-        about = {"split": [str(s) for s in found["split"]], "name": self.name}
+        about: dict[str, Any] = {"split": [str(s) for s in found["split"]], "name": self.name}
         self.data = at.data.from_arrays(found["x"], found["y"], **about)
         self.grouped = self.data
         if self.groups is not None:
@@ -132,15 +133,15 @@ class Set:
     def work(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
         """What there is to do, in order; later parts look at what the earlier ones found."""
         for name, policy in self.free.items():
-            yield name, 0, lambda seed, policy=policy: self.judged(self.trainer.fit(policy, seed))
+            yield name, 0, partial(self.once, policy)
         default = self.free["flip, crop, TrivialAugment"]
-        best = None
+        best: Any = None
         for seed in self.options.seeds:
             yield "search", seed, self.search
             cost, best = self.done["search", seed]["cost"], self.free[self.choice]
             for row, policy in (("default as long", default), ("choice as long", best)):
                 way = Longer(cost, policy)
-                yield row, seed, lambda seed, way=way, policy=policy: self.judged(way.fit(self.trainer, policy, seed))
+                yield row, seed, partial(self.controlled, way, policy)
         for seed in self.options.seeds:
             if self.groups is not None:
                 yield "forest", seed, self.forest
@@ -150,12 +151,16 @@ class Set:
                 yield "mixture", seed, lambda seed: self.again(seed, "mixture")
                 yield "single", seed, lambda seed: self.again(seed, "single")
             if self.options.more:
-                way = Soup(self.done["search", seed]["cost"], best)
-                yield (
-                    "average of the choice",
-                    seed,
-                    lambda seed, way=way: self.judged(way.fit(self.trainer, best, seed)),
-                )
+                soup = Soup(self.done["search", seed]["cost"], best)
+                yield "average of the choice", seed, partial(self.controlled, soup, best)
+
+    def once(self, policy: Any, seed: int) -> dict[str, Any]:
+        """One training with a policy."""
+        return self.judged(self.trainer.fit(policy, seed))
+
+    def controlled(self, way: Longer | Soup, policy: Any, seed: int) -> dict[str, Any]:
+        """A control of the search's cost."""
+        return self.judged(way.fit(self.trainer, policy, seed))
 
     def judged(self, state: State) -> dict[str, Any]:
         """How a model does on validation and test data, and in the worst group."""
@@ -170,11 +175,17 @@ class Set:
     def search(self, seed: int) -> dict[str, Any]:
         """A search that knows no groups."""
         found = at.search_tree(self.data, self.task, seed=seed, budget=self.options.budget)
+        assert found.state is not None
         return {
-            **self.judged(found.state), "cost": found.cost.training_equivalents, "in_model": found.cost.model_equivalents,
-            "out": {name: [f["harm"], f["se"]] for name, f in found.out_of_play.items()}, "tree": str(found.tree),
-            "members": len(found.members), "findings": [dict(f) for f in found.findings], "seen": list(found.cooled.values()),
-        }  # fmt: skip
+            **self.judged(found.state),
+            "cost": found.cost.training_equivalents,
+            "in_model": found.cost.model_equivalents,
+            "out": {name: [f["harm"], f["se"]] for name, f in found.out_of_play.items()},
+            "tree": str(found.tree),
+            "members": len(found.members),
+            "findings": [dict(f) for f in found.findings],
+            "seen": list(found.cooled.values()),
+        }
 
     def forest(self, seed: int, method: str = "shared") -> dict[str, Any]:
         """A forest."""
@@ -299,8 +310,14 @@ def summary_of(rows: dict[tuple[str, int], dict[str, Any]], split: str) -> dict[
             continue
         gaps = [100 * (found[split] - searches[seed][split]) for seed, found in mine.items()]
         values = [100 * found[split] for found in mine.values()]
-        out[name] = {"mean": statistics.mean(values), "spread": spread(values), "behind": statistics.mean(gaps),
-                     "behind_spread": spread(gaps), "seeds": len(mine), "cost": statistics.mean(f["cost"] for f in mine.values())}  # fmt: skip
+        out[name] = {
+            "mean": statistics.mean(values),
+            "spread": spread(values),
+            "behind": statistics.mean(gaps),
+            "behind_spread": spread(gaps),
+            "seeds": len(mine),
+            "cost": statistics.mean(f["cost"] for f in mine.values()),
+        }
         if f"{split} groups" in next(iter(mine.values())):
             out[name]["worst group"] = statistics.mean(
                 100 * min(f[f"{split} groups"].values()) for f in mine.values()
