@@ -101,8 +101,10 @@ def search_forest(
         raise ArgumentError("scorer", rule, wanted.scorer.spec()["name"])
     whole_number("workers", workers, 1, 1024)
     check_data(data, space)
-    check_groups(data, options.fewest_val)
+    check_groups(data)
     wanted.scorer.check(task)
+    if workers > 1:
+        check_sendable(task, space, workers)
     if method == "shared":
         space, task = searched_space(space, data, task)
     spec = {
@@ -163,8 +165,6 @@ def by_the_paper(
     extras: dict[str, Any],
 ) -> ForestResult:
     """Algorithm 2 as the paper writes it: each group's tree from its own samples, then one weighted training."""
-    if workers > 1:
-        check_sendable(task, space, workers)
     for group in data.group_names:
         task.check(group_alone(data, group))
     for line in surroundings(run, task.prepare(data)):
