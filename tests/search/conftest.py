@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sqlite3
-
 import pytest
-from toys import quickly, whatever_is_best
+from cuts import cut, quick_disk  # noqa: F401 - fixtures
+from toys import whatever_is_best
 
-from augtree.runs import faults
 from augtree.search.scorers import density, retrain
-
-
-class CutError(BaseException):
-    """A power cut within the process: nothing catches it."""
-
-
-@pytest.fixture
-def cut(monkeypatch):
-    """`cut(n)` ends the search at the n-th point that it passes (of one name, if given); returns those passed."""
-
-    def at(count, name=None):
-        passed = []
-
-        def point(this):
-            if name in (None, this):
-                passed.append(this)
-                if len(passed) == count:
-                    raise CutError(this)
-
-        monkeypatch.setattr(faults, "point", point)
-        return passed
-
-    at.Error = CutError
-    return at
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +19,5 @@ def full_trees():
 
 
 @pytest.fixture(autouse=True)
-def _quick_disk(monkeypatch):
-    """No test waits for the disk."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(sqlite3, "connect", quickly(sqlite3.connect))
+def _quick_disk(quick_disk):  # noqa: F811
+    pass

@@ -115,4 +115,5 @@ def test_an_unsure_group_is_drawn_towards_the_others():
 
 def test_one_group_is_as_it_is():
     common, own = shrunk({"": Effect(0.3, 0.1)})
-    assert own[""] == pytest.approx(common) == pytest.approx((0.3, 0.1))
+    assert common == pytest.approx((0.3, 0.1))
+    assert own == {"": common}

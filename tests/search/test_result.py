@@ -125,8 +125,8 @@ def test_words_for_people():
         "40 scorings, 12 s"
     )
     assert str(Cost(1000, 500, 2.04, 12.3, 21, 0.0, 1.6)) == (
-        "2.04 training equivalents, 1.60 of them in the finished model (1,000 forward and 500 backward sample passes), "
-        "21 scorings, 12 s"
+        "2.04 training equivalents, 1.60 of them in the finished model (1,000 forward and 500 backward sample"
+        " passes), 21 scorings, 12 s"
     )
     assert str(Importance(0.25, 0.0125)) == "0.2500 ± 0.0125"
 

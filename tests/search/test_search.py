@@ -366,7 +366,8 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[2])
-from toys import QUICK, quickly
+from cuts import quickly
+from toys import QUICK
 from augtree import data, spaces
 from augtree.search import resume, search_tree
 from augtree.tasks import Classification

@@ -55,18 +55,6 @@ def whatever_is_best(entry, gains, sure):
     return found if sure or isinstance(found.transform, Identity) else found._replace(improves=True, why="")
 
 
-def quickly(connect):
-    """SQLite without waiting for the disk: what a process has written survives it, and these tests cut no power."""
-
-    def connected(place, **options):
-        connection = connect(place, **options)
-        if not str(place).endswith("lock.sqlite"):
-            connection.execute("PRAGMA synchronous = OFF")
-        return connection
-
-    return connected
-
-
 # ---- a search by cool-downs: what harms and what helps is known
 
 

@@ -1,6 +1,7 @@
 """Forests as runs: what they give, what they keep, and that they can be stopped anywhere."""
 
 import csv
+import dataclasses
 import json
 import resource
 import shutil
@@ -13,42 +14,32 @@ from test_fit import linear, normed, task, two_groups
 
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError
-from augtree.runs import faults
 from augtree.runs.store import Run
-from augtree.search import Anneal
+from augtree.search import Density
 from augtree.transforms import Cutout, Invert, Rotate
 from augtree.weighting import Weighting, fit_forest, search_forest
 from augtree.weighting.forest import resume
 from augtree.weighting.trees import folder_of, group_alone
 
 SPACE = [Invert(0.2), Cutout(0.6), Rotate(0.4)]
-QUICK = Anneal(rungs=(0.2, 0.2), fewest=2, kept=(2, 1), spread=2, trunk=0.3, repeats=1, sure=0.0)
+QUICK = Density(train=0.3, sure=0)
 DATA = two_groups(sizes=(60, 40))
+DARK = dataclasses.replace(DATA, samples=DATA.samples.clone())
+"""With the validation pictures of group a inverted: a model of bright ones does better where they are turned back."""
+DARK.samples[DATA.indices("val", "a")] = 255 - DATA.samples[DATA.indices("val", "a")]
 TASK = task(steps=40)
 TREES = {"a": at.Tree().with_node(1, Cutout(0.6), p=0.5), "b": at.Tree()}
-HOW = {"depth": 2, "scorer": QUICK, "probabilities": (0.5, 1.0), "check": 0.1, "alpha": 8, "eta": 0.3}
-
-
-class CutError(BaseException):
-    pass
-
-
-@pytest.fixture
-def cut(monkeypatch):
-    """End the run at the n-th named point that it passes."""
-
-    def at_point(count):
-        passed = []
-
-        def point(name):
-            passed.append(name)
-            if len(passed) == count:
-                raise CutError(name)
-
-        monkeypatch.setattr(faults, "point", point)
-        return passed
-
-    return at_point
+HOW = {
+    "depth": 2,
+    "scorer": QUICK,
+    "probabilities": (0.5, 1.0),
+    "check": 0,
+    "alpha": 8,
+    "eta": 0.3,
+    "method": "paper",
+}
+pytest_plugins = ["search.cuts"]
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 def kept(folder):
@@ -63,7 +54,7 @@ def kept(folder):
 
 
 def fitted(out=None, **more):
-    return fit_forest(DATA, TASK, TREES, out=out, **{"alpha": 8, "eta": 0.3, **more})
+    return fit_forest(DATA, TASK, TREES, out=out, **{"alpha": 8, "eta": 0.3, "plain": True, **more})
 
 
 # ---- fit_forest
@@ -171,7 +162,7 @@ def test_a_fit_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
     for number in sorted({2, 5, 9, total // 2, total - 9, total - 1}):
         out = tmp_path / str(number)
         cut(number)
-        with pytest.raises(CutError):
+        with pytest.raises(cut.Error):
             fitted(out)
         cut(10**9)
         found = resume(out, data=DATA, task=TASK)
@@ -182,7 +173,7 @@ def test_a_fit_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
 def test_a_lost_checkpoint_is_made_again(tmp_path, cut):
     fitted(tmp_path / "whole")
     cut(16)
-    with pytest.raises(CutError):
+    with pytest.raises(cut.Error):
         fitted(tmp_path / "f")
     cut(10**9)
     shutil.rmtree(tmp_path / "f" / "checkpoints")
@@ -196,57 +187,61 @@ def test_another_fit_in_the_same_folder_is_refused(tmp_path):
         fitted(tmp_path / "f", plain=False, eta=0.2)
 
 
-# ---- search_forest
+# ---- search_forest by the paper's method
 
 
 def test_every_group_has_the_tree_that_its_own_samples_give(tmp_path):
-    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", one_tree=False, **HOW)
-    assert found.one_tree is None
-    assert found.held == {}
+    """And Algorithm 2 on these trees, from uniform weights with raw directions, gives the weights."""
+    found = search_forest(DARK, TASK, SPACE, out=tmp_path / "f", **HOW)
     for group in "ab":
-        alone = at.search_tree(
-            group_alone(DATA, group),
-            TASK,
-            SPACE,
-            **{k: HOW[k] for k in ("depth", "scorer", "probabilities", "check")},
-        )
+        how = {name: HOW[name] for name in ("depth", "scorer", "probabilities", "check")}
+        alone = at.search_tree(group_alone(DARK, group), TASK, SPACE, **how)
         assert found.forest[group].tree == alone.tree
         assert found.trees[group].importances == alone.importances
         assert at.load(tmp_path / "f" / "groups" / f"0{'ab'.index(group)}-{group}" / "tree.json") == alone.tree
-    fit = fit_forest(DATA, TASK, {g: found.forest[g].tree for g in "ab"}, alpha=8, eta=0.3)
+    assert found.forest["a"].tree[1].transform == Invert(0.2)
+    fit = fit_forest(DARK, TASK, {g: found.forest[g].tree for g in "ab"}, alpha=8, eta=0.3, start="uniform", d="raw")
     assert fit.weights == found.weights
+    assert fit.model.state_dict()["1.weight"].equal(found.model.state_dict()["1.weight"])
     assert found.cost["search_equivalents"] > 1
     result = json.loads((tmp_path / "f" / "result.json").read_text())
     assert set(result["importances"]) == {"a", "b"}
+    assert found.out_of_play == {}
 
 
-def test_a_group_has_its_own_tree_or_the_one_for_all(tmp_path):
-    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", **HOW)
-    assert found.one_tree.tree == at.load(tmp_path / "f" / "one-tree" / "tree.json")
-    own = {g: at.load(tmp_path / "f" / "groups" / f"0{i}-{g}" / "tree.json") for i, g in enumerate("ab")}
-    for group, held in found.held.items():
-        assert held.tree == str(own[group])
-        assert found.forest[group].tree == (own[group] if held.own else found.one_tree.tree)
-    result = json.loads((tmp_path / "f" / "result.json").read_text())
-    assert result["own_trees"] == {group: held._asdict() for group, held in found.held.items()}
-    assert found.cost["one_tree_equivalents"] > found.one_tree.cost.training_equivalents
+def test_the_paper_s_method_scores_by_density_and_begins_with_uniform_weights(tmp_path):
+    quick = {"depth": 1, "alpha": 8, "eta": 0, "method": "paper"}
+    found = search_forest(DARK, TASK, SPACE[:1], out=tmp_path / "f", **quick)
+    spec = json.loads((tmp_path / "f" / "spec.json").read_text())
+    assert spec["scorer"]["name"] == "density"
+    assert (spec["weighting"]["start"], spec["weighting"]["d"]) == ("uniform", "raw")
+    assert found.weights == {"a": 0.5, "b": 0.5}
+    other = search_forest(DARK, TASK, SPACE[:1], start="proportions", **quick)
+    assert other.weights == pytest.approx({"a": 0.6, "b": 0.4})
 
 
-def test_one_group_is_searched_once():
-    found = search_forest(at.data.group(DATA, lambda _: "all of it"), TASK, SPACE, plain=False, **HOW)
-    assert found.one_tree is None
-    assert "one_tree_equivalents" not in found.cost
+@pytest.mark.parametrize(("method", "scorer"), [("paper", "cooldown"), ("shared", "density")])
+def test_each_method_has_its_scorers(method, scorer):
+    rule = "scorer must be cooldown with method shared, and another with method paper, got"
+    with pytest.raises(ArgumentError, match=f"{rule} '{scorer}'"):
+        search_forest(DARK, TASK, SPACE, method=method, scorer=scorer)
 
 
-def test_the_notes_of_the_tree_for_all_are_told():
-    found = search_forest(DATA, TASK, SPACE, plain=False, budget=1, **HOW)
-    assert found.one_tree.notes
-    assert {f"all together: {note}" for note in found.one_tree.notes} <= {*found.notes}
+def test_a_method_that_does_not_exist_is_told():
+    with pytest.raises(ArgumentError, match="method must be one of shared, paper, got 'own'"):
+        search_forest(DARK, TASK, SPACE, method="own")
+
+
+def test_the_notes_of_each_group_s_search_are_told():
+    found = search_forest(DARK, TASK, SPACE, budget=0.1, **HOW)
+    for group in "ab":
+        assert found.trees[group].notes
+        assert {f"{group}: {note}" for note in found.trees[group].notes} <= {*found.notes}
 
 
 def test_workers_change_nothing(tmp_path):
-    data, quick = two_groups(sizes=(60, 40)), task("cnn", steps=20)
-    found = [search_forest(data, quick, SPACE, out=tmp_path / str(n), workers=n, plain=False, **HOW) for n in (1, 2)]
+    quick = task("cnn", steps=10)
+    found = [search_forest(DARK, quick, SPACE, out=tmp_path / str(n), workers=n, **HOW) for n in (1, 2)]
     assert found[0].forest == found[1].forest
     assert kept(tmp_path / "1") == kept(tmp_path / "2")
 
@@ -257,7 +252,7 @@ def test_many_graphs_go_to_workers_without_a_file_for_each():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     try:
-        how = {**HOW, "depth": 1, "plain": False, "one_tree": False}
+        how = {**HOW, "depth": 1}
         found = search_forest(data, gin, [at.transforms.MaskNodes(0.1)], workers=2, **how)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -277,23 +272,23 @@ def rings_and_stars(count):
 
 def test_what_cannot_be_sent_to_another_process_is_told():
     with pytest.raises(ArgumentError, match="workers must be 1 where the task or a transform cannot be sent"):
-        search_forest(DATA, task(lambda: linear()), SPACE, workers=2, **HOW)
+        search_forest(DARK, task(lambda: linear()), SPACE, workers=2, **HOW)
 
 
 def test_a_search_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
     def search(out):
-        return search_forest(DATA, TASK, SPACE, out=out, **HOW)
+        return search_forest(DARK, TASK, SPACE, out=out, **HOW)
 
     passed = cut(10**9)
     search(tmp_path / "whole")
     total = len(passed)
-    for number in (1, total // 3, total - 40, total - 25, total - 3):  # the third in the comparison of trees
+    for number in (1, total // 3, total - 40, total - 3):
         out = tmp_path / str(number)
         cut(number)
-        with pytest.raises(CutError):
+        with pytest.raises(cut.Error):
             search(out)
         cut(10**9)
-        resume(out, data=DATA, task=TASK)
+        resume(out, data=DARK, task=TASK)
         assert kept(out) == kept(tmp_path / "whole"), number
 
 
@@ -314,7 +309,7 @@ def test_batch_norm_and_graphs():
     split = [("train", "val", "test")[i % 3] for i in range(120)]
     data = at.data.group(at.data.from_arrays(graphs, [i % 2 for i in range(120)], split=split), "size:2")
     quick = at.tasks.Classification(model="gin", steps=12, batch_size=16, optimizer="adamw")
-    found = fit_forest(data, quick, alpha=4, eta=0.5, pairs=True)
+    found = fit_forest(data, quick, alpha=4, eta=0.5, plain=True, pairs=True)
     assert len(found.history) == 2
     (pair,) = found.similarity["pairs"]
     assert pair["groups"] == ["size0", "size1"]
@@ -325,11 +320,11 @@ def test_batch_norm_and_graphs():
 
 
 def test_a_larger_budget_goes_on_with_other_trees(tmp_path):
-    small = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", **{**HOW, "check": 0}, budget=0.6, plain=False)
+    small = search_forest(DARK, TASK, SPACE, out=tmp_path / "f", **HOW, budget=0.6)
     assert status(tmp_path / "f") == "spent"
-    large = resume(tmp_path / "f", data=DATA, task=TASK, budget=50)
+    large = resume(tmp_path / "f", data=DARK, task=TASK, budget=50)
     assert status(tmp_path / "f") == "done"
-    whole = search_forest(DATA, TASK, SPACE, out=tmp_path / "w", **{**HOW, "check": 0}, plain=False)
+    whole = search_forest(DARK, TASK, SPACE, out=tmp_path / "w", **HOW)
     assert large.forest == whole.forest
     assert len(small.forest["a"].tree) + len(small.forest["b"].tree) <= len(whole.forest["a"].tree) + len(
         whole.forest["b"].tree
@@ -353,12 +348,12 @@ def status(folder):
 def test_wrong_options_leave_no_run(tmp_path, change, message):
     arguments = {**HOW, "out": tmp_path / "f", "task": TASK, "space": SPACE, **change}
     with pytest.raises(ArgumentError, match=message):
-        search_forest(DATA, arguments.pop("task"), arguments.pop("space"), **arguments)
+        search_forest(DARK, arguments.pop("task"), arguments.pop("space"), **arguments)
     assert not (tmp_path / "f").exists()
 
 
 def test_numpy_s_numbers_are_numbers(tmp_path):
-    found = search_forest(DATA, TASK, SPACE, out=tmp_path / "f", plain=False, **{**HOW, "depth": np.int64(1)})
+    found = search_forest(DARK, TASK, SPACE, out=tmp_path / "f", plain=False, **{**HOW, "depth": np.int64(1)})
     assert json.loads((tmp_path / "f" / "spec.json").read_text())["depth"] == 1
     assert found.forest
 
