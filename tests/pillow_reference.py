@@ -72,3 +72,18 @@ def operate(name: str, picture: Image.Image, value: float, fill: int = 128) -> I
         case "GaussianBlur":
             return picture.filter(ImageFilter.GaussianBlur(float(value)))
     raise ValueError(name)
+
+
+def replayed(name, level, sign, wide, width, height):
+    """The parameter that RandAugment or TrivialAugment means, from the papers' tables."""
+    limits = {"ShearX": (0.3, 0.99), "ShearY": (0.3, 0.99), "Rotate": (30, 135)}
+    limits |= {"TranslateX": (150 / 331, 32 / width), "TranslateY": (150 / 331, 32 / height)}
+    if name in limits:
+        return sign * level * limits[name][wide]
+    if name in ("Brightness", "Color", "Contrast", "Sharpness"):
+        return 1 + sign * level * (0.99 if wide else 0.9)
+    if name == "Posterize":
+        return 8 - round(level * (6 if wide else 4))
+    if name == "Solarize":
+        return int((255 if wide else 256) * (1 - level))
+    return 0.0

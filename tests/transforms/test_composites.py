@@ -25,21 +25,6 @@ from augtree.transforms.autoaugment import POLICIES
 from augtree.transforms.composites import CHOICE, PALETTE
 
 
-def replayed(name, level, sign, wide, width, height):
-    """The parameter that RandAugment or TrivialAugment means, from the papers' tables."""
-    limits = {"ShearX": (0.3, 0.99), "ShearY": (0.3, 0.99), "Rotate": (30, 135)}
-    limits |= {"TranslateX": (150 / 331, 32 / width), "TranslateY": (150 / 331, 32 / height)}
-    if name in limits:
-        return sign * level * limits[name][wide]
-    if name in ("Brightness", "Color", "Contrast", "Sharpness"):
-        return 1 + sign * level * (0.99 if wide else 0.9)
-    if name == "Posterize":
-        return 8 - round(level * (6 if wide else 4))
-    if name == "Solarize":
-        return int((255 if wide else 256) * (1 - level))
-    return 0.0
-
-
 def test_trivial_augment_is_one_operation_at_one_of_31_levels():
     pictures = pillow.pictures(3, 20, 24).repeat(20, 1, 1, 1)
     key = Key.of(3, range(len(pictures)))
@@ -47,7 +32,7 @@ def test_trivial_augment_is_one_operation_at_one_of_31_levels():
     done = TrivialAugment()(pictures, seed=3)
     for row, picture in enumerate(pictures):
         name = PALETTE[which[row]].__name__
-        value = replayed(name, level[row], sign[row], True, 24, 20)
+        value = pillow.replayed(name, level[row], sign[row], True, 24, 20)
         theirs = pillow.image(picture) if name == "Identity" else pillow.operate(name, pillow.image(picture), value)
         assert torch.equal(done[row], pillow.tensor(theirs)), (name, value)
     assert set(which.tolist()) == set(range(14))
@@ -63,7 +48,9 @@ def test_rand_augment_is_n_operations_at_one_magnitude():
             here = key.at(place)
             name = PALETTE[here.below(14, CHOICE)[row]].__name__
             if name != "Identity":
-                image = pillow.operate(name, image, replayed(name, 0.5, images.signs(here)[row], False, 24, 20))
+                image = pillow.operate(
+                    name, image, pillow.replayed(name, 0.5, images.signs(here)[row], False, 24, 20)
+                )
         assert torch.equal(done[row], pillow.tensor(image))
 
 
@@ -79,7 +66,7 @@ def test_auto_augment_is_one_of_25_pairs():
                 name, chance, level = table[pair[row]][place]
                 here = key.at(place)
                 if here.uniform(CHOICE)[row] < chance:
-                    value = replayed(name, (level or 0) / 9, images.signs(here)[row], False, 24, 20)
+                    value = pillow.replayed(name, (level or 0) / 9, images.signs(here)[row], False, 24, 20)
                     image = pillow.operate(name, image, value)
             assert torch.equal(done[row], pillow.tensor(image))
 
