@@ -106,6 +106,7 @@ def train(options: argparse.Namespace) -> None:
             state = trainer.fit(policy, 1000 + seed, rows=rows)
             row = {split: trainer.measures(state, data.indices(split)) for split in ("val", "test")}
             about = {"policy": name, "seed": seed, "seconds": round(time.perf_counter() - began, 2), **row}
+            about["schedule"] = task.schedule
             path.write_text(json.dumps({**about, "machine": machine(1)}) + "\n")
             print(name, seed, f"val {row['val']['accuracy']:.4f}", about["seconds"], "s", flush=True)
 
@@ -156,11 +157,12 @@ def costs_of(row: dict[str, Any]) -> list[str]:
 def gathered(place: Path) -> dict[str, Any]:
     """All trainings by policy, and all searches."""
     rows: dict[str, list[dict[str, Any]]] = {}
-    machines = []
+    machines, schedules = [], set()
     for path in sorted((place / "trainings").glob("*.json")):
         row = json.loads(path.read_text())
         rows.setdefault(row["policy"], []).append(row)
         machines.append(row["machine"])
+        schedules.add(row["schedule"])
     policies = [
         {"policy": name, "seeds": [row["seed"] for row in found]}
         | {split: summary(name, split, [row[split]["accuracy"] for row in found]) for split in ("val", "test")}
@@ -168,7 +170,7 @@ def gathered(place: Path) -> dict[str, Any]:
     ]
     searches = [searched(path.parent) for path in sorted(place.glob("*/result.json"))]
     machines = [found for i, found in enumerate(machines) if found not in machines[:i]]
-    return {"machines": machines, "policies": policies, "searches": searches}
+    return {"machines": machines, "schedules": sorted(schedules), "policies": policies, "searches": searches}
 
 
 def summary(name: str, split: str, values: list[float]) -> dict[str, Any] | None:
