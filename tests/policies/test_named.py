@@ -1,16 +1,19 @@
 import numpy as np
 import pytest
+import torch
 
+import augtree as at
 from augtree import Tree
+from augtree.comparison.trainings import is_free
 from augtree.data import from_arrays
-from augtree.errors import InputError
-from augtree.policies.named import find
+from augtree.errors import InputError, PolicyFileError
+from augtree.policies.named import NAMED, find
 from augtree.tasks.named import find_for
-from augtree.transforms import ColorDistortion, TrivialAugment
+from augtree.transforms import Chain, ColorDistortion, Flip, PadCrop, RandAugment, TrivialAugment
 
 
-def pictures(channels):
-    made = np.random.default_rng(0).integers(0, 256, (24, channels, 8, 8)).astype(np.uint8)
+def pictures(channels, height=8, width=8):
+    made = np.random.default_rng(0).integers(0, 256, (24, channels, height, width)).astype(np.uint8)
     return from_arrays(made, np.arange(24) % 2, split=["train"] * 24, name="noise", fill=7)
 
 
@@ -37,3 +40,49 @@ def test_a_tree_of_one_s_own_keeps_its_colours(tmp_path):
 
 def test_other_names_are_made_for_the_data_s_fill():
     assert find_for(pictures(4), "trivialaugment") == TrivialAugment(fill=7) != find("trivialaugment")
+
+
+STYLES = {
+    "flip-crop": [],
+    "flip-crop-randaugment": [RandAugment(fill=7)],
+    "flip-crop-trivialaugment": [TrivialAugment(fill=7)],
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_usual_practice_is_a_flip_a_crop_and_a_policy(name):
+    assert find(name, 7) == Chain([Flip(), PadCrop(4), *STYLES[name]])
+    assert find_for(pictures(3), name.upper()) == Chain([Flip(), PadCrop(1), *STYLES[name]])
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "pad"), [(32, 32, 4), (28, 28, 3), (64, 24, 3), (7, 40, 1), (96, 96, 12)]
+)
+def test_its_crop_is_padded_by_an_eighth_of_the_shorter_side(height, width, pad):
+    policy = find_for(pictures(1, height, width), "flip-crop")
+    assert policy == Chain([Flip(), PadCrop(pad)])
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_usual_practice_needs_no_search(name):
+    assert is_free(find(name))
+    assert is_free(find_for(pictures(3), name))
+
+
+def test_what_is_built_on_usual_practice_does():
+    assert not is_free(Chain([Flip(), PadCrop(4), ColorDistortion()]))
+    assert not is_free(Chain([(Flip(), 0.5), PadCrop(4)]))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "graphcl"])
+def test_every_named_policy_is_kept_by_a_file(name, tmp_path):
+    policy = find(name, 7)
+    at.save(policy, tmp_path / "policy.json")
+    assert at.load(tmp_path / "policy.json") == policy
+    data = pictures(3)
+    assert torch.equal(at.load(tmp_path / "policy.json")(data.samples, seed=1), policy(data.samples, seed=1))
+
+
+def test_a_name_that_is_nearly_right_is_told():
+    with pytest.raises(PolicyFileError, match=r"did you mean flip-crop-randaugment\?"):
+        find("flip-crop-randaugmnt")
