@@ -20,7 +20,7 @@ from augtree.runs import faults
 from augtree.runs.store import Run
 from augtree.search import Density, Retrain, resume, search_tree
 from augtree.search.scorers.base import halves
-from augtree.search.search import parsed_budget, scorer_again
+from augtree.search.search import parsed_budget
 from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer, seed_of
 from augtree.transforms import Cutout, DropNodes, Posterize
