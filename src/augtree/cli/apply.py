@@ -18,7 +18,7 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Grow a tree for each of three groups of digits with few labels, learn their weights, and show what helps."""
+    """Find out what each of three groups of digits can bear, with the model that comes of it, and show what helps."""
     import torch
 
     from augtree import demo as story
@@ -27,13 +27,14 @@ def demo(
     from augtree.cli.search import stoppable
 
     torch.set_num_threads(1)
-    say(f"Handwritten digits, {story.LABELS} labels to train on, in three groups that were planted: of a third, half")
-    say("are negatives; a third is shifted; a third is turned. A tree for each group:")
+    say(f"Handwritten digits, {story.LABELS} labels to train on, in three groups that were planted: a third as they")
+    say("were (upright); of a third, on grey, half are mirrored (mirrored); a third, negatives, lies in all four")
+    say("directions (turned). What can each group bear?")
     with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Progress() as watch:
         found, table = story.run(out, seed, watch)
     tell_forest(found)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
-    say(f"\nDigits of each group and what its tree makes of them: {out}/sheet.png. The trees: {out}/forest.svg")
+    say(f"\nDigits of each group and what its policy makes of them: {out}/sheet.png. The policies: {out}/forest.svg")
     files = {name: str(out / name) for name in ("forest.json", "forest.svg", "sheet.png", "tree.json")}
     finish({"forest": str(found.forest), "verdict": table.verdict(), "files": files}, as_json)
 
