@@ -19,6 +19,9 @@ from augtree.transforms.base import Policy
 from augtree.weighting.forest import search_forest
 from augtree.weighting.options import Weighting
 
+RENEWED = 0.05
+"""An average renews its batch statistics over no more than this share of the steps."""
+
 
 @dataclass(frozen=True)
 class Longer:
@@ -37,7 +40,7 @@ class Longer:
 
     def spec(self) -> dict[str, Any]:
         """As a value for a file."""
-        return {"way": "longer", "length": self.length, "policy": self.policy and to_json(self.policy)}
+        return {"way": "longer", "length": float(self.length), "policy": self.policy and to_json(self.policy)}
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Soup:
         """The trunk, its cool-downs, their average."""
         task, one = trainer.task, trainer.total_steps
         cool = min(self.cool, self.length / 2 / self.count)
-        renew = [0.0] * Cooldown().renew
+        renew = [0.0] * min(Cooldown().renew, max(1, round(RENEWED * self.length * one)))
         trunk = max(1, round((self.length - self.count * cool) * one) - len(renew))
         rise = rates("constant-linear", one, warmup=task.warmup, decay=0)
         level = [task.rate * share for share in [*rise, *[1.0] * trunk][:trunk]]
@@ -74,8 +77,8 @@ class Soup:
 
     def spec(self) -> dict[str, Any]:
         """As a value for a file."""
-        policy = self.policy and to_json(self.policy)
-        return {"way": "soup", "length": self.length, "policy": policy, "cool": self.cool, "count": self.count}
+        about = {"length": float(self.length), "cool": float(self.cool), "count": int(self.count)}
+        return {"way": "soup", **about, "policy": self.policy and to_json(self.policy)}
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,8 @@ class Searched:
     def spec(self) -> dict[str, Any]:
         """As a value for a file."""
         weighting = None if self.weighting is None else self.weighting.spec()
-        about = {"budget": self.budget, "scorer": self.scorer.spec(), "depth": self.depth, "weighting": weighting}
+        budget = self.budget if self.budget is None or isinstance(self.budget, str) else float(self.budget)
+        about = {"budget": budget, "scorer": self.scorer.spec(), "depth": int(self.depth), "weighting": weighting}
         return {"way": "search", "space": space_spec(self.space), **about}
 
 

@@ -44,7 +44,7 @@ def ways_of_run(folder: str | Path, data: Dataset) -> dict[str, Asked]:
     elif not (place / "tree.json").is_file():
         return {}
     else:
-        ways = {f"{place.name}/tree": load(place / "tree.json")}
+        ways = {f"{place.resolve().name}/tree": load(place / "tree.json")}
         if spec["scorer"]["name"] != "cooldown":
             return ways
     cost = cost_of(place)
