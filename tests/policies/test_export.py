@@ -6,7 +6,26 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import augtree as at
-from augtree.transforms import Chain, Color, Cutout, Flip, Invert, Rotate, Sharpness
+from augtree.policies.export import COLOURS, in_words, tree_in_words
+from augtree.policies.named import find
+from augtree.transforms import (
+    BUILT_IN,
+    Chain,
+    Color,
+    Cutout,
+    Flip,
+    Identity,
+    Invert,
+    OneOf,
+    PadCrop,
+    QuarterTurn,
+    RandAugment,
+    RandTones,
+    Rotate,
+    Sharpness,
+    TrivialAugment,
+    VerticalFlip,
+)
 
 TREE = (
     at.Tree()
@@ -107,3 +126,94 @@ def test_names_are_escaped():
     ET.fromstring(svg)
     assert "photo &lt;b&gt;, weight 0.4" in svg
     assert "<b>" not in svg
+
+
+# ---- in words
+
+EITHER = OneOf([RandAugment(), RandTones(m=14)])
+USUAL = Chain([Flip(), PadCrop(4), EITHER])
+
+
+@pytest.mark.parametrize(
+    ("transform", "words"),
+    [
+        (Rotate(0.6), "Rotate(0.6)"),
+        (RandAugment(m=14), "RandAugment(m=14)"),
+        (Identity(), "Identity"),
+        (EITHER, "RandAugment | RandTones(m=14) (50 % each)"),
+        (OneOf([(RandAugment(), 3), RandTones()]), "RandAugment 75 % | RandTones 25 %"),
+        (OneOf([Identity(), Flip(), Invert()]), "Identity | Flip | Invert(1) (33.3 % each)"),
+        (OneOf([(Flip(), 7)]), "Flip"),
+        (Chain([Flip()]), "Flip"),
+        (Chain([(Flip(), 0.5)]), "Flip 50 %"),
+        (Chain([Flip(), Invert()]), "Flip, then Invert(1)"),
+        (USUAL, "Flip, PadCrop(4), then RandAugment | RandTones(m=14) (50 % each)"),
+        (
+            Chain([(Flip(), 0.5), (PadCrop(2), 0.5), TrivialAugment()]),
+            "Flip 50 %, PadCrop(2) 50 %, then TrivialAugment",
+        ),
+        (
+            OneOf([RandAugment(), Chain([RandAugment(), Cutout(1.0)])]),
+            "RandAugment | RandAugment + Cutout(1) (50 % each)",
+        ),
+        (
+            OneOf([Flip(), (Chain([(Flip(), 0.5), Invert()]), 3)]),
+            "Flip 25 % | Chain(Flip p=0.5, Invert(1)) 75 %",
+        ),
+        (OneOf([Flip(), OneOf([Invert(), Flip()])]), "Flip | OneOf(Invert(1) 50 % | Flip 50 %) (50 % each)"),
+        (Chain([]), "Chain()"),
+        (at.wrap(abs, name="Fog"), "Fog"),
+        (find("simclr"), "RandomCrop, ColorDistortion, then GaussianBlur 50 %"),
+        (find("flip-crop-trivialaugment"), "Flip, PadCrop(4), then TrivialAugment"),
+        (find("flip-crop"), "Flip, then PadCrop(4)"),
+    ],
+)
+def test_transforms_in_words(transform, words):
+    assert in_words(transform) == words
+    assert tree_in_words(at.Tree().with_node(1, transform, p=1.0)) == (
+        words if transform != Identity() else str(at.Tree())
+    )
+
+
+def test_trees_in_words():
+    half = at.Tree().with_node(1, USUAL, p=0.5)
+    assert tree_in_words(half) == f"{in_words(USUAL)}, on 50 % of the samples"
+    assert tree_in_words(at.Tree()) == str(at.Tree())
+    assert tree_in_words(TREE) == str(TREE)
+
+
+def test_text_and_graphviz_have_the_same_words():
+    tree = at.Tree().with_node(1, USUAL).with_node(2, EITHER, p=0.5)
+    assert tree.to_text().splitlines()[0] == f"{in_words(USUAL)}  applied to 100 %"
+    assert tree.to_text().splitlines()[1] == f"├─   50 % {in_words(EITHER)}"
+    assert f'[label="{in_words(EITHER)}"];' in tree.to_dot()
+
+
+def marks(svg, tag):
+    return ["".join(mark.itertext()) for mark in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}" + tag)]
+
+
+def test_a_box_has_all_of_its_words_as_its_title():
+    long = Chain([Flip(), VerticalFlip(), QuarterTurn(), PadCrop(4), OneOf([RandAugment(m=m) for m in range(30)])])
+    tree = at.Tree().with_node(1, long).with_node(2, Rotate(0.6), p=0.5)
+    assert sorted(marks(tree.to_svg(), "title")) == [in_words(long), "Rotate(0.6)"]
+    assert all(len(text) <= 60 for text in marks(tree.to_svg(), "text"))
+
+
+def test_identity_has_no_title():
+    assert marks(at.Tree().to_svg(), "title") == []
+    assert len(marks(TREE.to_svg(), "title")) == len(TREE.nodes)
+
+
+def test_steps_and_what_comes_then_stand_below_each_other():
+    texts = marks(at.Tree().with_node(1, USUAL).to_svg(), "text")
+    assert texts[:2] == ["Flip, PadCrop(4)", "then RandAugment | RandTones(m=14) (50 % each)"]
+    texts = marks(at.Tree().with_node(1, EITHER).to_svg(), "text")
+    assert texts[0] == "RandAugment | RandTones(m=14) (50 % each)"
+
+
+def test_colours_are_for_transforms_that_there_are():
+    assert not [name for name in COLOURS if name not in BUILT_IN]
+    assert {"Flip", "VerticalFlip", "QuarterTurn", "PadCrop", "RandomCrop"} <= COLOURS.keys()
+    assert COLOURS["VerticalFlip"] == COLOURS["Flip"] == COLOURS["RandGeometry"] == COLOURS["Rotate"]
+    assert COLOURS["RandTones"] == COLOURS["TrivialTones"] == COLOURS["Color"]

@@ -136,13 +136,12 @@ def _quoted(text: str) -> str:
 ROW, GAP, BOX_HEIGHT, MARGIN = 104.0, 26.0, 46.0, 24.0
 LETTER = 8.1
 """About the width of a letter at 14 px."""
+MOVES = "ShearX ShearY TranslateX TranslateY Rotate Rotation RandGeometry TrivialGeometry"
+BASICS = "Flip VerticalFlip QuarterTurn PadCrop RandomCrop"
+LIGHT = "Contrast Color Brightness Invert Solarize Posterize ColorDistortion AutoContrast Equalize"
 FAMILIES: tuple[tuple[str, str, str], ...] = (
-    ("#e3eefb", "#2f6db3", "ShearX ShearY TranslateX TranslateY Rotate Rotation Flip PadCrop RandomCrop"),
-    (
-        "#fdeedd",
-        "#c2701c",
-        "Contrast Color Brightness Invert Solarize Posterize ColorDistortion AutoContrast Equalize",
-    ),
+    ("#e3eefb", "#2f6db3", f"{MOVES} {BASICS}"),
+    ("#fdeedd", "#c2701c", f"{LIGHT} RandTones TrivialTones"),
     ("#e5f4e8", "#3a8a4d", "Sharpness Sobel GaussianNoise GaussianBlur PermuteEdges Subgraph"),
     ("#f3e8f7", "#86479f", "Cutout SamplePairing DropNodes MaskNodes"),
 )
