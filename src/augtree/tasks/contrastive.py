@@ -63,8 +63,8 @@ class Contrastive(Task):
       same. `density` judges a candidate by the views that it makes, so that Identity does best, beside what always
       does the same to both (Invert with p=1).
     The last two need views: those of the policy that is judged (`density`), or, where a trained model is judged by
-    itself (`cooldown`, `retrain`), always those of the same policy, SimCLR's chain for pictures and GraphCL's four for
-    graphs.
+    itself (`cooldown`, `retrain`), always those of the same policy, SimCLR's chain for pictures and GraphCL's four
+    for graphs.
     """
 
     kind: ClassVar[str] = "contrastive"
