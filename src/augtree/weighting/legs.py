@@ -21,12 +21,19 @@ class Legs:
     """The parts of one training."""
 
     def __init__(
-        self, training: WeightedTraining, run: Run, watch: Watch, legs: Sequence[range] | None = None
+        self,
+        training: WeightedTraining,
+        run: Run,
+        watch: Watch,
+        legs: Sequence[range] | None = None,
+        held: int | None = None,
     ) -> None:
+        """`held` is a part after which the progress stays in memory."""
         self.training, self.run, self.watch = training, run, watch
         rounds = training.rounds
         size = -(-rounds // LEGS)
         self.legs = legs or [range(start, min(start + size, rounds)) for start in range(0, rounds, size)]
+        self.held, self.in_memory = held, dict[int, Progress]()
 
     def finished(self) -> Progress:
         """The training at its end."""
@@ -52,6 +59,8 @@ class Legs:
             start = None if at is None else replace(at, history=())
             new = self.training.run(self.legs[k], start, lambda steps: self.watch("step", done=steps))
             found.append(new)
+            if k == self.held:
+                self.in_memory[k] = replace(new, history=())
             kept = self.run.keep(f"leg-{k}", new.theta.tensors, new.theta.step)
             about = {"w": new.w.tolist(), "drawn": list(new.drawn), "product": new.product, "outer": list(new.outer)}
             return {"sha256": kept, "step": new.theta.step, **about, "history": list(new.history)}, None
@@ -62,6 +71,8 @@ class Legs:
 
     def progress_after(self, k: int) -> Progress:
         """Where the training stood after a part: as it was kept, or made again where its file is lost."""
+        if k in self.in_memory:
+            return self.in_memory[k]
         unit = self.run.find(f"leg/{k}")
         if unit is None:
             raise RunError(f"{self.run.folder} must hold part {k} of its weighted training")

@@ -76,7 +76,8 @@ class SharedTrunk:
                 [self.trainer.task.rate * share for share in [1.0] * tail + down],
             )  # fmt: skip
             first = tail // self.weighting.alpha
-            legs = Legs(training, self.run, self.watch, [range(first), range(first, training.rounds)])
+            parts = [range(first), range(first, training.rounds)]
+            legs = Legs(training, self.run, self.watch, parts, held=0)
             progress = legs.finished()
             end = legs.progress_after(0).theta
             # What follows starts where the weights' last part of the trunk ended.
@@ -114,7 +115,7 @@ class SharedTrunk:
                 side = "better" if mean(gain) > 0 else "worse, within noise,"
                 self.notes.append(f"The forest is {side} than one policy for all groups {words}.")
         state, members = finish.average(forest)
-        self.notes += told_at_the_end(self.trainer, self.trainer.measures(state, trunk.rows))
+        self.notes += told_at_the_end(self.trainer, self.measures("finished", lambda: state))
         figures = {name: self.figures(c) for name, c in finish.done.items()}
         return Ended(forest, state, progress, plays, trunk.findings, figures, members)
 
@@ -129,5 +130,9 @@ class SharedTrunk:
 
     def figures(self, cooled: Cooled) -> tuple[float, float]:
         """Validation loss and metric of a cool-down."""
-        measures = self.trainer.measures(cooled.model(), self.trainer.data.indices("val"))
-        return mean(cooled.losses), measures[self.trainer.task.metric]
+        return mean(cooled.losses), self.measures(cooled.name, cooled.model)[self.trainer.task.metric]
+
+    def measures(self, name: str, model: Callable[[], State]) -> dict[str, float]:
+        """Every metric of a model on the validation data, kept."""
+        rows = self.trainer.data.indices("val")
+        return self.run.unit(f"measures/{name}", lambda: (self.trainer.measures(model(), rows), None)).value
