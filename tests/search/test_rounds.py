@@ -202,9 +202,10 @@ class Counted(torch.nn.Module):
         return Counting.apply(self.inner(pictures))
 
 
-def test_the_cost_is_what_went_through_the_model():
+@pytest.mark.parametrize("folder", [None, "a"])
+def test_the_cost_is_what_went_through_the_model(tmp_path, folder):
     COUNTED.clear()
-    found = search(task=replace(LINEAR, model=Counted))
+    found = search(task=replace(LINEAR, model=Counted), out=folder and tmp_path / folder)
     assert (found.cost.forward, found.cost.backward) == (COUNTED["forward"], COUNTED["backward"])
     one = 2 * 80 * 64
     assert found.cost.training_equivalents == pytest.approx(sum(COUNTED.values()) / one, abs=1e-3)
