@@ -74,6 +74,11 @@ def test_several_labels():
     assert "pictures: 6x5, RGB" in told(about)
 
 
+def test_pictures_that_are_neither_grey_nor_coloured_have_channels():
+    data = from_arrays(np.zeros((3, 4, 6, 5), np.uint8), [0, 1, 1], split=["train", "val", "test"])
+    assert "pictures: 5x6, 4 channels" in told(summary(data))
+
+
 def test_of_many_rows_the_largest_are_shown():
     rows = {f"class {i}": {"train": i} for i in range(50)}
     lines = table("class", rows, ("train",))

@@ -94,7 +94,8 @@ def told_sizes(about: Mapping[str, Any]) -> list[str]:
     """How large samples are."""
     sizes = about["sizes"]
     if about["domain"] == "image":
-        return [f"pictures: {sizes['width']}x{sizes['height']}, {'grey' if sizes['channels'] == 1 else 'RGB'}"]
+        colours = {1: "grey", 3: "RGB"}.get(sizes["channels"], f"{sizes['channels']} channels")
+        return [f"pictures: {sizes['width']}x{sizes['height']}, {colours}"]
     lines = []
     for name in ("nodes", "edges", "average_degree"):
         one = sizes[name]
