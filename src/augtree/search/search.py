@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -337,7 +338,8 @@ def scorer_again(spec: Mapping[str, Any], folder: Path) -> ScorerOptions:
     """A run's scorer; that of an older version is gone, and the run with it."""
     options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.items()}
     name = options.pop("name")
-    if name not in SCORERS:
+    known = {field.name for field in fields(SCORERS[name])} if name in SCORERS else None
+    if known is None or not options.keys() <= known:
         raise RunError(f"{folder} was begun by another version of augtree, with the scorer {name!r}: begin it again")
     return SCORERS[name](**options)
 
