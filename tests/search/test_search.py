@@ -12,18 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Batch, Data
 from toys import CORNERS, INVERT, LINEAR, QUICK, SPACE, TASK, bars, corners
 
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError, PolicyFileError, RunError
 from augtree.runs import faults
-from augtree.runs.store import Run
+from augtree.runs.store import VERSION, Run
 from augtree.search import Density, Retrain, resume, search_tree
 from augtree.search.scorers.base import halves
 from augtree.search.search import parsed_budget
 from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer, seed_of
-from augtree.transforms import Cutout, DropNodes, Posterize
+from augtree.transforms import Cutout, DropNodes, MaskNodes, Posterize, Space
+from augtree.transforms.traits import ALONE, STRONG
 
 DATA = bars(0, 0.5, wrong=0.2)
 NOISY = bars(0, 0.5, val=128, wrong=0.1)
@@ -202,25 +204,45 @@ def test_the_plan_is_not_less_than_what_is_done(name):
         assert result.cost.scorings == 3 * (len(FEW) + 1)
 
 
+def ring(nodes, label):
+    """A ring of nodes, with a chord where the label is 1."""
+    ends = torch.arange(nodes)
+    chord = torch.tensor([[0, nodes // 2], [nodes // 2, 0]]) if label else torch.empty(2, 0, dtype=torch.long)
+    around = [torch.stack([ends, (ends + 1) % nodes]), torch.stack([(ends + 1) % nodes, ends])]
+    return Data(x=torch.ones(nodes, 1), edge_index=torch.cat([*around, chord], 1), num_nodes=nodes)
+
+
+LABELS = [i % 2 for i in range(40)]
+RINGS = at.data.from_arrays(
+    [ring(6 + i % 5, label) for i, label in enumerate(LABELS)],
+    LABELS,
+    split=["train", "train", "val", "val"] * 10,
+    name="rings",
+)
+GIN = Classification(steps=10, batch_size=16, device="cpu", options={"hidden": 4})
+
+
 def test_graphs_have_their_own_space_and_rival():
-    from torch_geometric.data import Data
-
-    def ring(nodes, label):
-        ends = torch.arange(nodes)
-        chord = torch.tensor([[0, nodes // 2], [nodes // 2, 0]]) if label else torch.empty(2, 0, dtype=torch.long)
-        edges = torch.cat(
-            [torch.stack([ends, (ends + 1) % nodes]), torch.stack([(ends + 1) % nodes, ends]), chord], 1
-        )
-        return Data(x=torch.ones(nodes, 1), edge_index=edges, num_nodes=nodes)
-
-    labels = [i % 2 for i in range(40)]
-    data = at.data.from_arrays(
-        [ring(6 + i % 5, y) for i, y in enumerate(labels)], labels, split=["train", "val"] * 20
-    )
-    task = Classification(steps=10, batch_size=16, device="cpu", options={"hidden": 4})
-    result = search(data=data, task=task, space=at.spaces.graphs()[:4], depth=1)
+    result = search(data=RINGS, task=GIN, space=at.spaces.graphs()[:4], depth=1)
     assert set(result.free) == {"tree", "none"}
     assert {row["candidate"] for row in result.history} == {"yardstick", *map(str, at.spaces.graphs()[1:4])}
+
+
+def test_graphs_by_cool_downs(tmp_path):
+    """All of it: the mixture, the looks by traits, a finished model, and the same again from a half-done folder."""
+    few = Space([DropNodes(0.1), DropNodes(0.4), MaskNodes(0.1), MaskNodes(0.4)])
+    how = {"data": RINGS, "task": GIN, "space": few, "scorer": "cooldown", "budget": 12, "depth": 1}
+    result = search(tmp_path / "a", **how)
+    assert {finding["factor"] for finding in result.findings} == {"DropNodes", "MaskNodes", STRONG, ALONE}
+    assert result.mixture.domain == "graph"
+    assert at.load(tmp_path / "a" / "mixture.json") == result.mixture
+    logits = result.model(Batch.from_data_list([RINGS.samples[i] for i in RINGS.indices("val")]))
+    accuracy = (logits.argmax(1) == RINGS.labels[RINGS.indices("val")]).float().mean()
+    assert float(accuracy) == pytest.approx(result.measures["accuracy"])
+    (tmp_path / "a" / "result.json").unlink()
+    resumed = at.resume(tmp_path / "a", data=RINGS)
+    assert resumed.mixture == result.mixture
+    assert resumed.cost.forward == result.cost.forward
 
 
 # ---- killed and resumed
@@ -368,9 +390,10 @@ torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[2])
 from cuts import quickly
 from toys import QUICK
-from augtree import data, spaces
+from augtree import data
 from augtree.search import resume, search_tree
 from augtree.tasks import Classification
+from augtree.transforms import Flip, Posterize, Space
 
 place, faults = Path(sys.argv[1]), sys.argv[3:]
 digits = data.load("digits", train=60, val=60)  # what is imported for it is there for all children
@@ -378,7 +401,7 @@ os.fsync, sqlite3.connect = lambda _: None, quickly(sqlite3.connect)
 
 def search(out):
     task = Classification(model="cnn", options={"width": 2}, steps=10, batch_size=16, device="cpu")
-    search_tree(digits, task, depth=2, scorer=QUICK, out=out, budget=20)
+    search_tree(digits, task, Space([Posterize(0.2)], basics=[Flip()]), depth=2, scorer=QUICK, out=out, budget=8)
 
 def child(work, fault=""):
     pid = os.fork()
@@ -499,6 +522,31 @@ def test_transforms_of_one_s_own_must_be_given_again(tmp_path, cut):
         again(tmp_path / "a")
     again(tmp_path / "a", transforms=dims)
     assert files(tmp_path / "a") == files(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "scorer", [{"name": "anneal", "rungs": [0.05, 0.2], "trunk": 0.3}, {"name": "cooldown", "rounds": 3}]
+)
+def test_a_run_of_an_older_version_is_refused_with_one_clear_word(tmp_path, scorer):
+    """Its scorer is gone, or has other options now."""
+    Run.begin(tmp_path / "old", {"version": VERSION, "kind": "search", "scorer": scorer}).close()
+    name = scorer["name"]
+    message = f"old was begun by another version of augtree, with the scorer '{name}': begin it again"
+    for begin_again in (resume, at.resume):
+        with pytest.raises(RunError, match=message) as caught:
+            begin_again(tmp_path / "old", data=DATA)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(OtherRunError, match="differs in .*/scorer"):
+        search(tmp_path / "old")
+
+
+def test_a_run_with_a_space_of_an_older_version_is_refused(tmp_path, cut):
+    stopped(tmp_path / "a", cut)
+    spec = json.loads((tmp_path / "a" / "spec.json").read_text())
+    spec["space"] = spec["space"]["candidates"]
+    (tmp_path / "a" / "spec.json").write_text(json.dumps(spec))
+    with pytest.raises(RunError, match="is of a run that another version of augtree began: begin it again"):
+        again(tmp_path / "a")
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
