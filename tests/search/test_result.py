@@ -10,7 +10,8 @@ from augtree import Tree
 from augtree.runs.store import Run
 from augtree.search.grow import Built, Growth
 from augtree.search.result import Cost, FreePolicy, Importance, TreeResult, cost, history, importances
-from augtree.transforms import Cutout, Identity, Invert
+from augtree.transforms import Cutout, Identity, Invert, OneOf
+from augtree.transforms.traits import ALONE
 
 COST = Cost(1000, 500, 2.5, 12.3, 40, 1.25)
 FREE = {
@@ -77,6 +78,64 @@ def test_the_verdict_is_a_plain_sentence(result, best, beats, sentence):
     assert result.best_free == best
     assert result.beats_free is beats
     assert result.verdict() == sentence
+
+
+# ---- the verdict of a search by cool-downs
+
+MIXTURE = Tree().with_node(1, OneOf([Identity(), INVERT]), 1.0)
+COOLED = replace(
+    RESULT, tree=MIXTURE, mixture=MIXTURE, single=MIXTURE, free={}, members=["a", "b"], measures={"accuracy": 0.875}
+)
+STAYS = "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
+MODEL = "The finished model is the average of 2 cool-downs: accuracy 0.8750 on the validation data that chose it."
+
+
+def finding(factor="Flip", left=("",), look=1):
+    return {"look": look, "at": 0.3, "factor": factor, "harm": 0.1234, "se": 0.02, "groups": {}, "left": list(left)}
+
+
+@pytest.mark.parametrize(
+    ("findings", "sentence"),
+    [
+        ([], "Nothing was asked for harm: all of it stays in play."),
+        ([finding(left=())], "Nothing was found to do clear harm: all of it stays in play."),
+        (
+            [finding()],
+            (
+                "Out of play: flips left-right, which cost 0.123 ± 0.020 in validation loss"
+                " (your classes have a left and a right)."
+            ),
+        ),
+        ([finding("Fog")], "Out of play: Fog, which cost 0.123 ± 0.020 in validation loss."),
+        (
+            [finding(ALONE)],
+            "Augmenting every sample costs 0.123 ± 0.020 in validation loss: half of them are left alone.",
+        ),
+    ],
+)
+def test_the_verdict_says_what_left_play(findings, sentence):
+    assert replace(COOLED, findings=findings).verdict() == f"{sentence} {STAYS} {MODEL}"
+
+
+def test_each_factor_that_left_has_a_sentence():
+    findings = [finding(left=(), look=0), finding("Flip"), finding("Fog"), finding("Cutout", left=())]
+    found = replace(COOLED, findings=findings)
+    assert list(found.out_of_play) == ["Flip", "Fog"]
+    assert found.verdict().count("Out of play: ") == 2
+    assert "Cutout" not in found.verdict()
+
+
+def test_the_verdict_says_what_won():
+    tree = Tree().with_node(1, INVERT, 1.0)
+    text = replace(COOLED, tree=tree, findings=[finding(left=())]).verdict()
+    assert "Invert(0.2) was clearly better than the mixture of what is in play." in text
+    assert STAYS not in text
+
+
+def test_the_verdict_says_whether_the_model_is_an_average():
+    text = replace(COOLED, members=["a"]).verdict()
+    assert "The finished model is one cool-down, which no average beat: accuracy 0.8750 on" in text
+    assert "The finished model" not in replace(COOLED, metric="auroc").verdict()
 
 
 def test_the_file_holds_everything_but_the_history():
