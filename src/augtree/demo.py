@@ -6,7 +6,6 @@ negatives, lies in all four directions. What a group can bear differs, and the s
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from augtree.tasks import Classification
 from augtree.weighting import ForestResult, search_forest
 
 GROUPS = ("upright", "mirrored", "turned")
-LABELS, VALIDATION = 240, 750
+LABELS, VALIDATION = 240, 600
 GREY = 90
 """Where the scale of the mirrored digits begins; it spans half of the others'."""
 ALPHA = 50
@@ -63,7 +62,7 @@ def planted(pictures: Tensor, group: NDArray[np.int64], chance: NDArray[Any]) ->
 
 def task() -> Classification:
     """A small network, trained for a second or two: long enough for augmentation to pay."""
-    return Classification(model="cnn", steps=1000, batch_size=32, lr=0.05, options={"width": 16})
+    return Classification(model="cnn", steps=800, batch_size=64, lr=0.05, options={"width": 16})
 
 
 def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
