@@ -1,5 +1,7 @@
 """What is in play, and the mixture of it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,23 @@ from toys import CORNERS, INVERT, corners
 
 import augtree as at
 from augtree.search.play import HALF, Play, in_words, one_of, policy_of
-from augtree.transforms import Chain, Cutout, Flip, Identity, OneOf, Posterize, RandAugment, Space, VerticalFlip
+from augtree.transforms import (
+    Chain,
+    Cutout,
+    Flip,
+    Identity,
+    OneOf,
+    PadCrop,
+    Posterize,
+    RandAugment,
+    RandGeometry,
+    Space,
+    TrivialAugment,
+    VerticalFlip,
+)
 from augtree.transforms.traits import ALONE, GEOMETRY, TONES
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 FLIP, UPSIDE = CORNERS.basics
 PLAY = Play(CORNERS)
 PICTURES = corners(40, 8).samples[:40]
@@ -113,6 +129,15 @@ def test_the_mixture_is_a_policy_that_can_be_kept_and_read(tmp_path):
     assert at.load(tmp_path / "mixture.json") == mixture
     assert all(name in str(mixture) for name in ("Flip", "Posterize(0.2)", "RandAugment"))
     assert sum(p for p, _ in mixture.paths()) == pytest.approx(1)
+
+
+def test_mixtures_of_today_are_those_of_the_golden_file(tmp_path):
+    """Files of searches that are done must be read for ever, and the same search must give the same file."""
+    styles = [RandAugment(), TrivialAugment(), RandGeometry(m=5)]
+    mixture = Play(Space(styles, basics=[Flip(1.0), PadCrop(pad=2)])).without([ALONE]).mixture()
+    assert at.load(GOLDEN / "mixture.json") == mixture
+    mixture.save(tmp_path / "mixture.json")
+    assert (tmp_path / "mixture.json").read_text() == (GOLDEN / "mixture.json").read_text()
 
 
 def test_groups_with_one_answer_have_a_tree_and_others_a_forest():
