@@ -212,3 +212,57 @@ def test_a_reason_does_not_break_the_table():
         .splitlines()[-1]
         .endswith(r"1 of 1 failed: a \| b |")
     )
+
+
+@pytest.mark.parametrize(
+    ("mine", "expected"),
+    [
+        ([0.8, 0.9], "At the same cost, search is 0.1000 ± 0.0000 ahead of longer."),
+        ([0.6, 0.7], "At the same cost, search is 0.1000 ± 0.0000 behind longer."),
+        ([0.8, 0.8], "At the same cost, search is 0.0500 ± 0.0500 ahead of longer: not more than noise."),
+    ],
+)
+def test_a_finished_model_is_held_against_the_best_control_of_its_cost(mine, expected):
+    table = rows(none=([0.5, 0.5], 0.5), longer=([0.7, 0.8], 0.9), averaged=([0.6, 0.6], 0.8), search=(mine, 0.7))
+    found = Comparison("accuracy", table, ["none"], "test", [], ["longer", "averaged"], ["search"])
+    assert expected in found.verdict()
+    assert found.verdict().startswith("search is ")
+
+
+def test_a_control_is_never_the_answer_of_a_search():
+    table = rows(none=([0.5], 0.5), longer=([0.9], 0.9))
+    found = Comparison("accuracy", table, ["none"], "test", [], ["longer"], [])
+    assert found.verdict().startswith("There must be a free policy and another one")
+
+
+def in_groups(policy, seed, **accuracies):
+    """A row with the accuracy of each group."""
+    each = {f"group {name}": value for name, value in accuracies.items()}
+    return {"policy": policy, "seed": seed, "test": 0.5, "worst_group": min(accuracies.values()), **each}
+
+
+def test_groups_stand_in_columns_where_there_are_few():
+    table = [in_groups("none", 0, a=0.2, b=0.8), in_groups("none", 1, a=0.4, b=0.8), in_groups("mine", 0, a=0.5, b=1)]
+    found = Comparison("accuracy", table, ["none"], "test")
+    assert found.lines()[0].groups == {
+        "a": (pytest.approx(0.3), pytest.approx(np.std([0.2, 0.4], ddof=1))),
+        "b": (0.8, 0.0),
+    }
+    head, _, none, mine = ([cell.strip() for cell in line.split("|")[1:-1]] for line in found.to_text().splitlines())
+    assert head[-3:] == ["worst group", "a", "b"]
+    assert none[-3:] == ["0.3000 ± 0.1414", "0.3000 ± 0.1414", "0.8000 ± 0.0000"]
+    assert mine[-3:] == ["0.5000", "0.5000", "1.0000"]
+
+
+@pytest.mark.parametrize("names", ["a", "abcdefg"])
+def test_one_group_or_many_are_in_the_csv_alone(names):
+    found = Comparison("accuracy", [in_groups("none", 0, **dict.fromkeys(names, 0.5))], ["none"], "test")
+    assert found.to_text().splitlines()[0].rstrip(" |").endswith("worst group")
+    assert all(f"group {name}" in found.to_csv() for name in names)
+
+
+def test_what_a_training_costs_stands_in_the_table():
+    table = [{"policy": "none", "seed": seed, "test": 0.5, "cost": cost} for seed, cost in enumerate([1.0, 1.5])]
+    found = Comparison("accuracy", [*table, {"policy": "mine", "seed": 0, "test": 0.6}], ["none"], "test")
+    head, _, none, mine = ([cell.strip() for cell in line.split("|")[1:-1]] for line in found.to_text().splitlines())
+    assert (head[-1], none[-1], mine[-1]) == ("trainings", "1.2", "")

@@ -59,6 +59,10 @@ class Comparison:
     judged_on: str
     """The split that the table is about."""
     notes: Sequence[str] = ()
+    controls: Sequence[str] = ()
+    """What a search must beat at its own cost: trainings with free policies that took as long."""
+    finished: Sequence[str] = ()
+    """Searches, judged by the model that each ends with."""
 
     @property
     def best_free(self) -> str | None:
@@ -85,10 +89,7 @@ class Comparison:
         reference = self.best_free
         difference = error = None
         if reference is not None and name != reference:
-            other = self._values(reference)
-            pairs = np.array([mine[seed] - other[seed] for seed in mine if seed in other])
-            difference = float(pairs.mean()) if len(pairs) else None
-            error = float(pairs.std(ddof=1) / np.sqrt(len(pairs))) if len(pairs) > 1 else None
+            difference, error = self._difference(name, reference)
         values = np.array(list(mine.values()))
         spread = float(values.std(ddof=1)) if len(values) > 1 else None
         worst, val = self._spread(name, "worst_group"), self._mean(name, "val")
@@ -96,6 +97,13 @@ class Comparison:
         groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
         figures = (len(mine), float(values.mean()), spread, difference, error, worst and worst[0], val, *failed)
         return Line(name, *figures, worst_spread=worst and worst[1], cost=self._mean(name, "cost"), groups=groups)
+
+    def _difference(self, name: str, reference: str) -> tuple[float | None, float | None]:
+        """By how much one is above another, paired by seed, with the standard error."""
+        mine, other = self._values(name), self._values(reference)
+        pairs = np.array([mine[seed] - other[seed] for seed in mine if seed in other])
+        difference = float(pairs.mean()) if len(pairs) else None
+        return difference, float(pairs.std(ddof=1) / np.sqrt(len(pairs))) if len(pairs) > 1 else None
 
     def _groups(self) -> list[str]:
         return [column[6:] for column in dict.fromkeys(c for row in self.rows for c in row) if column[:6] == "group "]
@@ -120,11 +128,29 @@ class Comparison:
     def verdict(self) -> str:
         """Whether the search helped, plainly; which of its policies is spoken of is chosen on validation data too."""
         failures = [f"Trainings with {line.policy}: {line.failures}." for line in self.lines() if line.failed]
-        return " ".join([self._verdict(), *self._worst_verdict(), *failures])
+        return " ".join([self._verdict(), *self._at_equal_cost(), *self._worst_verdict(), *failures])
+
+    @property
+    def _candidates(self) -> list[str]:
+        """The rows of a search: neither free policies nor controls."""
+        return [line.policy for line in self.lines() if line.policy not in {*self.free, *self.controls}]
+
+    def _at_equal_cost(self) -> list[str]:
+        """The finished model beside the best of the controls, which validation data chooses."""
+        mine, control = self._best(self.finished), self._best(self.controls)
+        if mine is None or control is None:
+            return []
+        difference, error = self._difference(mine, control)
+        if difference is None:
+            return []
+        ahead = difference if METRICS[self.metric].higher_is_better else -difference
+        doubt = ": not more than noise" if error is None or abs(ahead) < 2 * error else ""
+        side = "behind" if ahead < 0 else "ahead of"
+        return [f"At the same cost, {mine} is {abs(ahead):.4f}{plus_minus(error)} {side} {control}{doubt}."]
 
     def _worst_verdict(self) -> list[str]:
         lines = {line.policy: line for line in self.lines()}
-        reference, best = self.best_free, self._best([name for name in lines if name not in self.free])
+        reference, best = self.best_free, self._best(self._candidates)
         if reference is None or best is None or None in (lines[best].worst_group, lines[reference].worst_group):
             return []
         mine, other = (figure(lines[name].worst_group, lines[name].worst_spread) for name in (best, reference))
@@ -132,7 +158,7 @@ class Comparison:
 
     def _verdict(self) -> str:
         lines = {line.policy: line for line in self.lines()}
-        reference, best = self.best_free, self._best([name for name in lines if name not in self.free])
+        reference, best = self.best_free, self._best(self._candidates)
         if reference is None or best is None or lines[best].difference is None:
             return "There must be a free policy and another one, with a seed in common, for a verdict."
         sign = 1 if METRICS[self.metric].higher_is_better else -1

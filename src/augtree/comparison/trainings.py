@@ -121,7 +121,9 @@ def compare(
             if best is not None and any(takes_best(way) for way in found.values()):
                 notes.append(f"The best free policy, by validation data, is {best}.")
         rows = [done[seed, name] for seed in chosen for name in found]
-        result = Comparison(task.metric, rows, free, judged_on, notes)
+        controls = [name for name, way in found.items() if isinstance(way, Longer | Soup)]
+        finished = [name for name, way in found.items() if isinstance(way, Searched)]
+        result = Comparison(task.metric, rows, free, judged_on, notes, controls, finished)
         run.write("comparison.csv", result.to_csv().encode())
         run.write("comparison.json", result.to_json().encode())
         run.tell("status", "done")
