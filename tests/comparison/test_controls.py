@@ -174,6 +174,7 @@ def test_a_control_without_a_policy_takes_the_free_one_that_is_best_by_validatio
         )
         assert row["val"] == ready.measures(state, data.indices("val"))["loss"]
     assert [row["policy"] for row in found.rows[:5]] == list(ways)
+    assert (found.controls, found.finished) == (["a", "b", "c"], [])
 
 
 def test_resumed_controls_are_what_they_were(tmp_path):

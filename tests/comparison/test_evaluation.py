@@ -7,7 +7,7 @@ import pytest
 
 import augtree as at
 from augtree import Forest, Tree
-from augtree.comparison import evaluation
+from augtree.comparison import Longer, Searched, Soup, evaluation
 from augtree.comparison.evaluation import judged_on_seen, labelled_training, run_of, seen_by_searches, seen_in_run
 from augtree.errors import ArgumentError, DataError, RunError, TaskError
 from augtree.policies.named import find
@@ -456,3 +456,18 @@ def test_bad_arguments_train_nothing(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
         at.evaluate(GRAPHS, **asked)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("control", [Longer(2), Soup(2), Searched(at.spaces.graphs())])
+def test_controls_are_for_compare(control):
+    with pytest.raises(ArgumentError, match=r"policies/a must be a policy, .*: controls are for compare"):
+        at.evaluate(GRAPHS, QUICK, {"none": None, "a": control}, seeds=1, protocol="tree-paper")
+
+
+def test_policies_that_are_asked_for_without_a_name():
+    rows = [line["row"] for line in at.evaluate(GRAPHS, QUICK, TREE, seeds=1, protocol="tree-paper").lines()]
+    assert rows == ["random encoder", "policy"]
+    rows = [line["row"] for line in at.evaluate(GRAPHS, QUICK, "graphcl", seeds=1, protocol="tree-paper").lines()]
+    assert rows == ["random encoder", "graphcl"]
+    rows = [line["row"] for line in at.evaluate(GRAPHS, QUICK, seeds=1, protocol="tree-paper").lines()]
+    assert rows == ["random encoder", "none", "graphcl"]

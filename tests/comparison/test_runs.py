@@ -78,7 +78,10 @@ def test_a_forest_is_its_policies_the_same_controls_and_the_search_again(forest)
 
 def test_the_rows_of_a_search_cost_what_it_has_cost(searched):
     ways = {"none": None, **ways_of_run(searched, DATA)}
-    rows = {row["policy"]: row for row in compare(DATA, TASK, ways, seeds=[1]).rows}
+    found = compare(DATA, TASK, ways, seeds=[1])
+    rows = {row["policy"]: row for row in found.rows}
+    assert (found.controls, found.finished) == (CONTROLS, ["search"])
+    assert "At the same cost, search is " in found.verdict()
     assert not any("failed" in row for row in rows.values())
     judging = 32 / (20 * 2 * 16)
     cost = told(searched)["cost"]["training_equivalents"]

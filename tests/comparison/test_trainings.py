@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,14 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+import augtree as at
 from augtree import Forest, Tree, wrap
 from augtree.comparison import Comparison, compare, resume
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError, PolicyFileError, RunError, TaskError
 from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer
-from augtree.transforms import DropNodes, Identity, Invert, RandAugment
+from augtree.transforms import DropNodes, Identity, Invert, RandAugment, Space
 from tasks.small import MINE, POLICIES, blobs, net, task
 
 
@@ -40,7 +42,7 @@ def test_a_comparison_repeats_and_is_kept(tmp_path):
     files = {name: (tmp_path / "run" / name).read_bytes() for name in ("comparison.csv", "comparison.json")}
     assert json.loads(files["comparison.json"])["rows"] == first.rows
     again = resume(tmp_path / "run", data=blobs(), task=task(metric="loss"))
-    assert again == Comparison(first.metric, first.rows, first.free, first.judged_on, [])
+    assert again == Comparison(first.metric, first.rows, first.free, first.judged_on, [], [], [])
     assert {name: (tmp_path / "run" / name).read_bytes() for name in files} == files
 
 
@@ -254,6 +256,21 @@ def test_resuming_needs_what_the_folder_does_not_hold(tmp_path):
     (tmp_path / "b" / "spec.json").write_text('{"version": 1, "kind": "poem"}')
     with pytest.raises(RunError, match="a comparison or an evaluation, got 'poem'"):
         resume(tmp_path / "b")
+
+
+def test_searches_and_forests_are_resumed_by_the_same_word(tmp_path):
+    groups, space = np.where(np.arange(80) // 2 % 2, "odd", "even"), Space([Invert(1.0)])
+    data, asked = blobs(groups=groups), task(steps=4)
+    tree = at.search_tree(data, asked, space, depth=1, budget=3, out=tmp_path / "tree")
+    forest = at.fit_forest(data, asked, {"odd": MINE, "even": Tree()}, alpha=2, out=tmp_path / "forest")
+    assert at.resume(tmp_path / "tree", data=data, task=asked).tree == tree.tree
+    assert at.resume(tmp_path / "forest", data=data, task=asked).weights == forest.weights
+
+
+def test_there_must_be_something_to_judge_by():
+    data = replace(blobs(), split=np.zeros(80, np.int8))
+    with pytest.raises(DataError, match="blobs must have validation or test samples to judge by, got "):
+        compare(data, task(), POLICIES, seeds=1)
 
 
 def test_an_upside_down_policy_is_seen():

@@ -183,3 +183,24 @@ def test_nothing_to_merge_changes_nothing():
     assert merged(data, "nearest") is data
     with pytest.raises(ArgumentError, match="merge must be one of nearest"):
         merged(data, "closest")
+
+
+def test_a_group_must_not_be_called_as_the_whole_is():
+    data = pictures(["all", "b"] * 24)
+    with pytest.raises(DataError, match="a group must not be called all, which is the name of the whole in tables"):
+        check_groups(data)
+    check_groups(pictures(["all"] * 24))  # one group is the whole
+
+
+def test_the_groups_that_came_with_the_data_are_a_column_too():
+    data = pictures(["a", "b"] * 24)
+    assert group(data, "column:group").group_names == ("a", "b")
+    assert (group(data, "column:group").groups == data.groups).all()
+
+
+def test_small_groups_of_graphs_join_those_that_are_likest():
+    """By log size and degree: the rings of 40 nodes join those of 30 and not those of 8."""
+    sizes = [8] * 24 + [30] * 24 + [40] * 2
+    split = ["train", "val"] * 25
+    data = at.data.from_arrays([ring(n) for n in sizes], [0, 0, 1, 1] * 12 + [0, 1], groups=sizes, split=split)
+    assert merged(data, "nearest").group_names == ("30+40", "8")

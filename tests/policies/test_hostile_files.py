@@ -44,6 +44,17 @@ FOREST = {
     "groups": {"photo": {"weight": 0.4, "nodes": TREE["nodes"]}, "a/b~c": {"weight": 0.6, "nodes": {}}},
 }
 TRANSFORM = {"augtree": 1, "kind": "transform", "transform": TREE["nodes"]["3"]["transform"]}
+ONE_OF = {
+    "augtree": 1,
+    "kind": "transform",
+    "transform": {
+        "name": "OneOf",
+        "choices": [
+            {"transform": {"name": "Flip", "p": 0.5}, "weight": 3},
+            {"transform": {"name": "Chain", "steps": [{"transform": {"name": "Equalize"}, "p": 1.0}]}, "weight": 0.5},
+        ],
+    },
+}
 GONE = object()
 
 
@@ -155,6 +166,19 @@ BAD_VALUES = [
     *at_place(FOREST, "/groups/", [{"weight": 0, "nodes": {}}], "/groups"),
     *at_place(FOREST, "/groups/photo/extra", [1]),
     *at_place(FOREST, "/nodes", [{}]),
+    *at_place(ONE_OF, "/transform/choices/1/weight", [value for value in WRONG if value != 2] + [0, 2e9]),
+    *at_place(ONE_OF, "/transform/choices", ("Flip", None, {}, 3, [], [ONE_OF["transform"]["choices"][0]] * 257)),
+    *at_place(ONE_OF, "/transform/choices", [GONE], "/transform"),
+    *at_place(ONE_OF, "/transform/choices/0", ("Flip", None, [], {})),
+    *at_place(ONE_OF, "/transform/choices/0/weight", [GONE], "/transform/choices/0"),
+    *at_place(ONE_OF, "/transform/choices/0/p", [0.5]),
+    *at_place(ONE_OF, "/transform/choices/0/transform/p", [2]),
+    *at_place(ONE_OF, "/transform/choices/0/transform", [{"name": "Normalize"}], "/transform/choices/0"),
+    *at_place(
+        ONE_OF, "/transform/choices/0/transform", [{"name": "DropNodes", "magnitude": 0.2}], "/transform/choices"
+    ),
+    *at_place(ONE_OF, "/transform/choices/0/transform/name", ["OneOff"]),
+    *at_place(ONE_OF, "/transform/steps", [[]]),
     *at_place(TRANSFORM, "/transform", [None]),
     *at_place(TRANSFORM, "/transform", [GONE], ""),
     *at_place(TRANSFORM, "/transform/name", ["Fog"]),
@@ -170,7 +194,7 @@ def test_a_bad_value_is_named_with_its_place(tmp_path, document, place, value, p
 
 
 def test_the_documents_are_good_before_they_are_changed(tmp_path):
-    for document in (TREE, FOREST, TRANSFORM):
+    for document in (TREE, FOREST, TRANSFORM, ONE_OF):
         (tmp_path / "good.json").write_text(json.dumps(document))
         at.load(tmp_path / "good.json")
 

@@ -86,3 +86,13 @@ def test_every_named_policy_is_kept_by_a_file(name, tmp_path):
 def test_a_name_that_is_nearly_right_is_told():
     with pytest.raises(PolicyFileError, match=r"did you mean flip-crop-randaugment\?"):
         find("flip-crop-randaugmnt")
+
+
+def test_a_folder_must_be_that_of_a_run_with_a_policy(tmp_path):
+    with pytest.raises(PolicyFileError, match=r"must be that of a run with a policy .*, but there is none$"):
+        find(str(tmp_path))
+    (tmp_path / "spec.json").write_text("{}")
+    with pytest.raises(PolicyFileError, match="but there is none yet: the run is not done"):
+        find(str(tmp_path))
+    at.save(find("flip-crop"), tmp_path / "policy.json")
+    assert find(str(tmp_path)) == find("flip-crop")
