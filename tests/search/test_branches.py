@@ -6,6 +6,7 @@ from concurrent.futures.process import BrokenProcessPool
 import numpy as np
 import pytest
 import torch
+from inline import Inline
 from toys import CORNERS, LINEAR, corners
 
 from augtree.errors import ArgumentError
@@ -14,19 +15,6 @@ from augtree.search.branches import Branch, Crew, begin_worker, crew, grown
 from augtree.search.play import Play
 
 MIXTURE = Play(CORNERS).mixture()
-
-
-class Inline:
-    """A pool that does the work at once, as its processes would."""
-
-    def __init__(self, trainer):
-        self.trainer = trainer
-
-    def submit(self, function, *arguments):
-        branches.here[:] = [self.trainer]
-        future = Future()
-        future.set_result(function(*arguments))
-        return future
 
 
 def made(count=2):

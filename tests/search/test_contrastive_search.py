@@ -39,7 +39,7 @@ def shortcut(train=64, val=128):
     return at.data.from_arrays(pictures.astype(np.uint8), labels, split=split, name="shortcut")
 
 
-@pytest.mark.parametrize(("judge", "seed"), [("knn", 0), ("knn", 1), ("knn", 2), ("ridge", 0), ("ridge", 1)])
+@pytest.mark.parametrize(("judge", "seed"), [("knn", 0), ("knn", 1), ("ridge", 0)])
 def test_the_right_invariance_is_found(judge, seed):
     """Only who does not care for dark or bright has to look how the bars stand."""
     task = Contrastive(**{**vars(TASK), "judge": judge})

@@ -425,7 +425,7 @@ for fault in faults:
         assert os.WIFSIGNALED(status), status
     assert child(lambda: resume(out)) == 0, fault
 """
-FAULTS = [*faults.POINTS, "checkpoint.written:4", "result.written:6", "unit.recorded:12"]
+FAULTS = [*faults.POINTS, "result.written:6", "unit.recorded:12"]
 
 
 def test_killed_by_the_system_and_resumed_from_the_folder_alone(tmp_path):

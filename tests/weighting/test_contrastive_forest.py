@@ -82,7 +82,7 @@ def test_graphs_in_half_precision():
     trees = {"a": Tree().with_node(1, DropNodes(0.2), p=0.5), "b": Tree().with_node(1, PermuteEdges(0.2), p=0.5)}
     for model in ("gin", "resgcn"):
         asked = at.tasks.Contrastive(
-            model=model, steps=8, batch_size=16, dim=8, device="cpu", precision="bfloat16", optimizer="adamw"
+            model=model, steps=4, batch_size=16, dim=8, device="cpu", precision="bfloat16", optimizer="adamw"
         )
         found = at.fit_forest(data, asked, trees, alpha=2, eta=0.5)
         assert not [note for note in found.notes if "skipped" in note]

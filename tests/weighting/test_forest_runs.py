@@ -239,24 +239,19 @@ def test_the_notes_of_each_group_s_search_are_told():
         assert {f"{group}: {note}" for note in found.trees[group].notes} <= {*found.notes}
 
 
-def test_workers_change_nothing(tmp_path):
-    quick = task("cnn", steps=10)
-    found = [search_forest(DARK, quick, SPACE, out=tmp_path / str(n), workers=n, **HOW) for n in (1, 2)]
-    assert found[0].forest == found[1].forest
-    assert kept(tmp_path / "1") == kept(tmp_path / "2")
-
-
-def test_many_graphs_go_to_workers_without_a_file_for_each():
+def test_workers_change_nothing_and_need_no_file_for_each_graph(tmp_path):
     data = at.data.group(rings_and_stars(400), "size:2")
-    gin = at.tasks.Classification(model="gin", steps=2, optimizer="adamw", options={"hidden": 4, "layers": 1})
+    gin = at.tasks.Classification(model="gin", steps=4, optimizer="adamw", options={"hidden": 4, "layers": 1})
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     try:
-        how = {**HOW, "depth": 1}
-        found = search_forest(data, gin, [at.transforms.MaskNodes(0.1)], workers=2, **how)
+        space, how = [at.transforms.MaskNodes(0.1), at.transforms.DropNodes(0.2)], {**HOW, "depth": 1, "alpha": 2}
+        found = [search_forest(data, gin, space, out=tmp_path / str(n), workers=n, **how) for n in (1, 2)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(found.trees) == 2
+    assert len(found[1].trees) == 2
+    assert found[0].forest == found[1].forest
+    assert kept(tmp_path / "1") == kept(tmp_path / "2")
 
 
 def rings_and_stars(count):

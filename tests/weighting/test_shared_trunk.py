@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 
@@ -15,12 +16,14 @@ from augtree.errors import ArgumentError, DataError, OtherRunError, RunError
 from augtree.runs import faults
 from augtree.runs.store import VERSION, Run
 from augtree.search import Cooldown, Density
+from augtree.search.branches import Crew
 from augtree.search.trunk import Trunk
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, RandAugment, Space, VerticalFlip
 from augtree.weighting import Weighting, search_forest
 from augtree.weighting.forest import resume
 from augtree.weighting.shared_trunk import FOREST, ONE_FOR_ALL, SharedTrunk
+from search.inline import Inline
 
 pytest_plugins = ["search.cuts"]
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -259,8 +262,18 @@ def test_lost_checkpoints_are_made_again(whole, cut, tmp_path):
     assert kept(tmp_path / "f") == kept(whole)
 
 
-def test_workers_change_nothing(whole, tmp_path):
+def test_workers_change_nothing(whole, tmp_path, monkeypatch):
+    """Branches that go to others and come back; the processes themselves: tests/search/test_rounds.py."""
+    asked = []
+
+    @contextmanager
+    def others(trainer, workers):
+        asked.append(workers)
+        yield Crew(trainer, Inline(TASK.prepare(APART)))
+
+    monkeypatch.setattr("augtree.weighting.shared_trunk.crew", others)
     search(out=tmp_path / "two", workers=2)
+    assert asked == [2]
     assert kept(tmp_path / "two") == kept(whole)
 
 
