@@ -118,9 +118,12 @@ class Finish:
 
     def cooled(self, policy: Policy) -> Cooled:
         """A cool-down on a policy, unless there has been one."""
+        for known in self.done.values():
+            if known.policy == policy:
+                return known
         name = named(policy)
-        if name not in self.done:
-            self.cool({name: policy})
+        name = repr(policy) if name in self.done else name  # words leave out what borders are filled with
+        self.cool({name: policy})
         return self.done[name]
 
     def cool(self, policies: Mapping[str, Policy]) -> None:
