@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 from toys import INVERT, bars, bench_on
 from typer.testing import CliRunner
 
@@ -11,7 +13,8 @@ from augtree.cli import app
 from augtree.errors import ArgumentError
 from augtree.search import Cooldown, Density, Retrain, search_tree
 from augtree.tasks import Contrastive
-from augtree.transforms import Cutout, Posterize, Rotate
+from augtree.transforms import Cutout, DropNodes, MaskNodes, Posterize, Rotate, Space
+from augtree.transforms.traits import STRONG
 
 DATA = bars(0, 0.5, train=64, val=128)
 TASK = Contrastive(
@@ -136,6 +139,32 @@ def test_a_stopped_search_goes_on_to_the_same_bytes(scorer, place, tmp_path, cut
     assert without_time(tmp_path / "cut") == without_time(tmp_path / "whole")
     assert parts.free == whole.free
     assert (parts.cost.forward, parts.cost.backward) == (whole.cost.forward, whole.cost.backward)
+
+
+def test_graphs_by_cool_downs_are_judged_by_a_probe():
+    """Rings and stars without a label in training; what is looked at is how well neighbours tell them apart."""
+    graphs, labels = [], [i % 2 for i in range(96)]
+    for i, label in enumerate(labels):
+        nodes = 6 + i % 5
+        pairs = [(0, j) if label else (j, (j + 1) % nodes) for j in range(label, nodes)]
+        edges = torch.tensor(pairs + [(b, a) for a, b in pairs]).T
+        graphs.append(Data(x=torch.ones(nodes, 1), edge_index=edges))
+    data = at.data.from_arrays(graphs, labels, split=["train", "train", "val", "val"] * 24, name="shapes")
+    task = Contrastive(
+        model="gin",
+        steps=20,
+        batch_size=16,
+        dim=8,
+        neighbours=5,
+        device="cpu",
+        optimizer="adamw",
+        options={"hidden": 8},
+    )
+    space = Space([DropNodes(0.1), DropNodes(0.4), MaskNodes(0.2)])
+    found = search(task=task, data=data, space=space, scorer=TRUNK, budget=8)
+    assert {finding["factor"] for finding in found.findings} >= {"DropNodes", STRONG}
+    assert found.measures["accuracy"] > 0.9
+    assert found.mixture.domain == "graph"
 
 
 def test_a_run_of_an_unknown_task_is_refused(tmp_path):

@@ -195,6 +195,15 @@ def test_a_policy_is_cooled_once():
     assert finish.left == 19
 
 
+def test_policies_that_are_called_the_same_are_cooled_each():
+    finish = planted(finish_with(), {})
+    black, grey = (Tree().with_node(1, RandAugment(fill=fill), 1.0) for fill in (0, 128))
+    assert named(black) == named(grey)
+    assert finish.cooled(black).policy == black
+    assert finish.cooled(grey).policy == grey
+    assert len(finish.done) == 2
+
+
 def test_randaugment_at_its_own_strength_is_known_whatever_it_fills_with():
     assert usual(RandAugment(m=3, fill=7)) == RandAugment(fill=7)
     assert usual(Cutout(0.5, fill=9)) == RandAugment(fill=9)
