@@ -17,6 +17,7 @@ from augtree.errors import DataError, OtherRunError, RunError
 from augtree.report import sheet as sheet_module
 from augtree.report.sheet import lines, read_picture
 from augtree.transforms import Chain, DropNodes, Invert, Normalize
+from by_hand import by_hand
 
 
 def run(*arguments):
@@ -244,7 +245,7 @@ def test_large_batches_are_cut(monkeypatch):
 
 
 def test_terminals_without_the_letters_get_question_marks(tmp_path):
-    demo.by_hand().save(tmp_path / "tree.json")
+    by_hand().save(tmp_path / "tree.json")
     Image.new("L", (8, 8)).save(tmp_path / "dot.png")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run(
@@ -268,26 +269,36 @@ def test_version():
 
 
 def test_the_demo_s_groups_are_what_they_are_called():
-    data = demo.data()
-    assert data.group_names == demo.GROUPS
-    pictures = data.samples.float()
-    bright = [pictures[torch.from_numpy(data.groups == g)].mean((1, 2, 3)) for g in range(3)]
-    assert 0.4 < float((bright[0] > 128).float().mean()) < 0.6  # half of the negatives are negative
-    assert max(float((part > 128).float().mean()) for part in bright[1:]) == 0
-    where = torch.arange(12.0) - 5.5
-    centre = (pictures * where.view(1, 1, 1, 12)).sum((1, 2, 3)) / pictures.sum((1, 2, 3)).clamp_min(1)
-    assert float(centre[torch.from_numpy(data.groups == 1)].std()) > 2 * float(
-        centre[torch.from_numpy(data.groups == 2)].std()
-    )
+    data, plain = demo.data(), demo.load("digits")
+    assert data.group_names == tuple(sorted(demo.GROUPS))
+    known = {tuple(picture.flatten().tolist()) for picture in plain.samples}
+
+    def undone(group, way):
+        pictures = data.samples[torch.from_numpy(data.groups == data.group_names.index(group))]
+        return [tuple(way(picture).flatten().tolist()) in known for picture in pictures.clone()]
+
+    assert all(undone("upright", lambda x: x))
+    grey = {tuple(v // 2 for v in picture) for picture in known}
+    dark = data.samples[torch.from_numpy(data.groups == data.group_names.index("mirrored"))] - demo.GREY
+    same = [tuple(picture.flatten().tolist()) in grey for picture in dark]
+    mirrored = [tuple(picture.flip(2).flatten().tolist()) in grey for picture in dark]
+    assert all(a or b for a, b in zip(same, mirrored, strict=True))
+    assert 0.4 < np.mean(mirrored) < 0.6
+    for k in range(4):
+        share = np.mean(undone("turned", lambda x, k=k: 255 - x.rot90(-k, (1, 2))))
+        assert 0.15 < share < 0.35
+    assert data.counts["train"] == demo.LABELS
 
 
 def test_demo(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "task", lambda: at.tasks.Classification(model="cnn", steps=3, batch_size=16))
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    quick = at.tasks.Classification(model="cnn", steps=8, batch_size=64)
+    monkeypatch.setattr(demo, "task", lambda: quick)
+    monkeypatch.setattr(demo, "ALPHA", 2)
+    monkeypatch.setattr(demo, "SEEDS", 1)
     done = invoke("demo", "--out", tmp_path / "demo", "--json")
     assert done.exit_code == 0
-    assert "| trivialaugment " in done.stdout
-    assert "of a third, half" in done.stdout
+    for text in ("| trivialaugment ", "| best free, as long ", "| forest ", "half are mirrored", "At the same cost"):
+        assert text in done.stdout
     files = json.loads(done.stdout.splitlines()[-1])["files"]
     assert at.load(files["forest.json"]) == at.load(tmp_path / "demo" / "forest-0" / "forest.json")
     assert at.load(files["tree.json"]) == at.load(files["forest.json"])["turned"].tree

@@ -60,7 +60,7 @@ def test_search_compare_and_evaluate(folder, tmp_path):
 
 
 def test_a_forest(folder, tmp_path):
-    quick = ["--scorer", "density", "--set", "train=0.5", "--depth", 1, "--space", "simclr", "--check", 0]
+    quick = ["--method", "paper", "--set", "train=0.5", "--depth", 1, "--space", "simclr"]
     last(invoke("forest", folder, *QUICK, *quick, "--alpha", 1, "--out", tmp_path / "f", "--json"))
     assert set(at.load(tmp_path / "f" / "forest.json").groups) == {"x", "y"}
 
@@ -77,7 +77,7 @@ def test_a_forest_of_groups_that_were_merged_since_few_have_labels(groups, tmp_p
         lines.append(f"{i}.png,{'ab'[i % 2]},{'xyz'[i // 2 % 3]},{'uvw'[i // 2 % 3]},{split_of(i // 6)}")
     (place / "index.csv").write_text("\n".join(lines) + "\n")
     run = tmp_path / "run"
-    quick = ["--scorer", "density", "--set", "train=0.5", "--depth", 1, "--space", "simclr", "--check", 0]
+    quick = ["--method", "paper", "--set", "train=0.5", "--depth", 1, "--space", "simclr"]
     few = ["--labels", 5, "--merge", "nearest", *groups]
     last(invoke("forest", place, *few, *QUICK, *quick, "--alpha", 1, "--out", run, "--json"))
     assert {len(name) for name in at.load(run / "forest.json").groups} == {1, 3}  # one group alone, and two merged

@@ -10,7 +10,8 @@ from augtree.cli import app
 from augtree.errors import AugtreeError
 
 QUICK = ["--model", "cnn", "--steps", 8, "--batch-size", 16]
-SEARCH = ["--space", "images", "--depth", 1, "--check", 0, "--set", "fewest=2", "--set", "repeats=1", "--alpha", 2]
+SEARCH = ["--budget", 30, "--alpha", 2]
+PAPER = ["--method", "paper", "--space", "images", "--depth", 1, "--alpha", 2]
 
 
 def invoke(*arguments):
@@ -41,7 +42,7 @@ def folder(tmp_path_factory):
 def run(folder, tmp_path_factory):
     """A forest from the command line."""
     out = tmp_path_factory.mktemp("runs") / "forest"
-    done = invoke("forest", folder, "--merge", "nearest", *QUICK, *SEARCH, "--out", out, "--json")
+    done = invoke("forest", folder, "--merge", "nearest", *QUICK, *SEARCH, "--plain", "--out", out, "--json")
     return out, done
 
 
@@ -51,18 +52,12 @@ def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
     assert len(found["forest"]) == 2
     assert sum(member["weight"] for member in found["forest"].values()) == pytest.approx(1)
     assert "groups that are too small were merged" in done.stdout
-    for text in (
-        "Group ",
-        "| group",
-        "what mattered most",
-        "augtree compare",
-        "without augmentation and weights",
-        "N_w",
-    ):
+    told = ("Budget: 30 trainings", "After 0.60 trainings: ", "| group", "out of play", "augtree compare", "N_w")
+    for text in (*told, "without augmentation and weights"):
         assert text in done.stdout, text
     assert isinstance(at.load(out / "forest.json"), at.Forest)
     assert {"model.safetensors", "weights.csv", "groups.csv", "forest.svg"} <= {path.name for path in out.iterdir()}
-    assert (out / "one-tree" / "tree.json").is_file()
+    assert set(found["out_of_play"]) == set(found["forest"])
 
 
 def test_small_groups_are_told_before_anything_runs(folder, tmp_path):
@@ -77,15 +72,14 @@ def test_the_comparison_of_a_forest_s_run(run, tmp_path):
     found = last(done)
     names = [line["policy"] for line in found["lines"]]
     assert names == [
-        "none", "randaugment", "trivialaugment", "one tree", "forest, uniform weights", "forest", "forest, alpha=1",
-        "forest, alpha=4",
+        "none", "randaugment", "trivialaugment", "forest's policies", "usual practice, as long", "best free, as long",
+        "best free, averaged", "forest", "forest, alpha=1", "forest, alpha=4",
     ]  # fmt: skip
     rows = {row["policy"]: row for row in found["rows"]}
     groups = [key for key in rows["none"] if key.startswith("group ")]
     assert len(groups) == 2
     assert rows["none"]["worst_group"] == min(rows["none"][key] for key in groups)
-    weights = [value for key, value in rows["forest, uniform weights"].items() if key.startswith("weight ")]
-    assert weights == [0.5, 0.5]
+    assert "At the same cost, forest is " in found["verdict"]
     assert "In the worst group" in found["verdict"]
 
 
@@ -99,7 +93,6 @@ def test_weights_alone_for_trees_that_are_there(run, folder, tmp_path):
         tmp_path / "fit",
         "--weigh",
         "solver=series",
-        "--no-plain",
         "--json",
     ]
     found = last(invoke("forest", folder, "--trees", out, *again))
@@ -108,15 +101,23 @@ def test_weights_alone_for_trees_that_are_there(run, folder, tmp_path):
     assert found["plain"] == {}
 
 
-def test_another_column_as_groups(folder, tmp_path):
-    how = [*QUICK, *SEARCH, "--no-plain", "--no-one-tree", "--out", tmp_path / "f", "--json"]
+def test_another_column_as_groups_by_the_paper_s_method(folder, tmp_path):
+    how = [*QUICK, *PAPER, "--out", tmp_path / "f", "--json"]
     done = invoke("forest", folder, "--groups", "column:site", *how)
     assert set(last(done)["forest"]) == {"x", "y"}
-    assert json.loads((tmp_path / "f" / "spec.json").read_text())["data"]["source"]["groups"] == "column:site"
+    spec = json.loads((tmp_path / "f" / "spec.json").read_text())
+    assert spec["data"]["source"]["groups"] == "column:site"
+    assert (spec["method"], spec["scorer"]["name"], spec["weighting"]["start"]) == ("paper", "density", "uniform")
     resumed = last(invoke("resume", tmp_path / "f", "--json"))
     assert resumed["forest"] == last(done)["forest"]
     listed = last(invoke("runs", tmp_path, "--json"))["runs"]
     assert sorted(row["kind"] for row in listed) == ["fit", "forest", "search", "search"]
+    done = invoke("compare", tmp_path / "f", "none", "--seeds", 1, "--out", tmp_path / "c", "--json")
+    names = [line["policy"] for line in last(done)["lines"]]
+    assert names == ["none", "forest, uniform weights", "forest"]
+    rows = {row["policy"]: row for row in last(done)["rows"]}
+    weights = [value for key, value in rows["forest, uniform weights"].items() if key.startswith("weight ")]
+    assert weights == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,8 @@ def test_another_column_as_groups(folder, tmp_path):
         (["--weigh", "iterations=many"], "--weigh iterations must be a number"),
         (["--trees", "nowhere.json"], "there is no such file"),
         (["--groups", "camera"], "groups must be column:NAME"),
+        (["--method", "papers"], r"--method must be one of .*did you mean paper"),
+        (["--method", "paper", "--scorer", "cooldown"], "scorer must be cooldown with method shared"),
         (["--groups", "column:sit"], "did you mean site"),
     ],
 )

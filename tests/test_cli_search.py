@@ -18,10 +18,12 @@ from augtree.cli.progress import Progress
 from augtree.cli.search import named, new_folder, scorer_of, space_of
 from augtree.errors import AugtreeError
 from augtree.runs.store import Run
-from augtree.search.search import default_space
+from augtree.search.search import space_for
 from augtree.tasks import Classification, Contrastive, SemiSupervised
 from augtree.tasks.evaluation import PROTOCOLS
 
+FREE = ["none", "randaugment", "trivialaugment"]
+INVERT = at.transforms.Invert(0.2)
 QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
 
 
@@ -56,19 +58,23 @@ def folder(tmp_path):
 
 def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path):
     out = tmp_path / "run"
-    done = invoke("search", folder, *QUICK, "--depth", 1, "--space", "images", "--out", out, "--json")
+    done = invoke("search", folder, *QUICK, "--budget", 40, "--out", out, "--json")
     found = last(done)
     assert "2 classes, 2 groups; train 36, val 12, test 12" in done.stdout
     assert "60/20/20" in done.stdout  # the split was made, and told
     assert "10x10" in done.stdout  # pictures of several sizes are cut, and told
-    assert "At most" in done.stdout
+    assert "Budget: 40 trainings, about " in done.stdout
+    assert "In play: flips left-right, flips up-down, quarter turns, crops, 13 styles (" in done.stdout
+    assert "After 0.60 trainings: flips left-right: " in done.stdout
+    assert "Only 12 validation samples: " in done.stdout
+    assert "A training has 4 steps: too short" in done.stdout
     assert "Cost: " in done.stdout
-    assert found["cost"]["scorings"] > 30
     tree = at.load(out / "tree.json")
     assert str(tree) == found["tree"]
     assert (out / "tree.svg").read_text().startswith("<svg")
-    rows = (out / "history.csv").read_text().splitlines()
-    assert len(rows) - 1 - sum(",confirm," in row for row in rows) == found["cost"]["scorings"]
+    assert (out / "history.csv").read_text().count("\n") == 1 + found["cost"]["scorings"]
+    files = {"mixture.json", "single.json", "model.safetensors", "training.json"}
+    assert files <= {path.name for path in out.iterdir()}
 
     done = invoke(
         "compare", folder, "none", out / "tree.json", *QUICK, "--seeds", 2, "--out", tmp_path / "c", "--json"
@@ -82,8 +88,13 @@ def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path
     assert at.load(tmp_path / "t" / "policy.json") == tree
 
     done = invoke("compare", out, "--seeds", 1, "--out", tmp_path / "d", "--json")
-    assert [row["policy"] for row in last(done)["rows"]] == ["none", "randaugment", "trivialaugment", "run/tree"]
+    free, controls = FREE, ["usual practice, as long", "best free, as long", "best free, averaged"]
+    assert [row["policy"] for row in last(done)["rows"]] == [*free, "run/tree", *controls, "search"]
     assert last(done)["rows"][0]["test"] == last_of(tmp_path / "c")["rows"][0]["test"]
+    cost = {row["policy"]: row["cost"] for row in last(done)["rows"]}
+    assert max(abs(cost[name] - found["cost"]["training_equivalents"]) for name in controls) < 0.8
+    assert cost["search"] == pytest.approx(found["cost"]["training_equivalents"], abs=0.8)
+    assert "At the same cost, search is " in done.stdout
     with pytest.raises(AugtreeError, match="--steps must be left out: data and task are those of"):
         invoke("compare", out, "--steps", 5)
 
@@ -102,7 +113,8 @@ def test_a_stopped_search_is_resumed_from_the_command_line(folder, tmp_path):
     assert not (tmp_path / "part" / "tree.json").exists()
     assert "not done" in invoke("runs", tmp_path).stdout
     assert invoke("resume", tmp_path / "part").exit_code == 0
-    assert (tmp_path / "part" / "tree.json").read_bytes() == (whole / "tree.json").read_bytes()
+    for name in ("tree.json", "mixture.json", "model.safetensors"):
+        assert (tmp_path / "part" / name).read_bytes() == (whole / name).read_bytes()
 
 
 def interrupted(arguments, folder):
@@ -130,19 +142,20 @@ def units(folder):
 
 
 def test_scorer_options_are_read_by_kind():
-    scorer = scorer_of("anneal", ["rungs=0.1,0.2", "kept=5,2", "spread=2", "calibrate=0"])
-    assert (scorer.rungs, scorer.kept, scorer.spread, scorer.calibrate) == ((0.1, 0.2), (5, 2), 2, False)
+    scorer = scorer_of("cooldown", ["looks=0.2,0.4", "last=3", "cool=0.3"])
+    assert (scorer.looks, scorer.last, scorer.cool) == ((0.2, 0.4), 3, 0.3)
     assert scorer_of("density", ["rule=entropy"]).rule == "entropy"
-    for bad in ("rungs", "nothing=1", "spread=1.5", "spread=many", "rule=x", "calibrate=2"):
+    assert scorer_of("density", ["train=0.5"]).train == 0.5
+    for bad in ("looks", "nothing=1", "last=1.5", "last=many", "rule=x"):
         with pytest.raises(AugtreeError, match="must"):
-            scorer_of("density" if "rule" in bad else "anneal", [bad])
+            scorer_of("density" if "rule" in bad else "cooldown", [bad])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["search", "nowhere"], "nowhere"),
-        (["search", "digits", "--scorer", "aneal"], "did you mean anneal"),
+        (["search", "digits", "--scorer", "coldown"], "did you mean cooldown"),
         (["search", "digits", "--space", "all"], "--space must be one of"),
         (["search", "digits", "--space", "graphs"], "space must work on images"),
         (["search", "digits", "--budget", "soon"], "budget must be a time"),
@@ -167,9 +180,9 @@ def test_bad_arguments_get_one_clear_line_and_leave_nothing(arguments, message, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["search", "--scorer", "aneal"], "did you mean anneal"),
+        (["search", "--scorer", "coldown"], "did you mean cooldown"),
         (["search", "--set", "nothing=1"], "--set must be NAME=VALUE"),
-        (["search", "--set", "rungs=0.2,0.1"], "rungs must not become shorter"),
+        (["search", "--set", "looks=0.6,0.3"], "looks must be places in order"),
         (["search", "--space", "imagess"], r"--space must be one of .* \(did you mean images\?\)"),
         (["search", "--budget", "soon"], "budget must be a time"),
         (["search", "--probabilities", "0.5,2"], "probabilities must be a number in"),
@@ -177,7 +190,7 @@ def test_bad_arguments_get_one_clear_line_and_leave_nothing(arguments, message, 
         (["search", "--method", "guess"], "method must be greedy or exhaustive"),
         (
             ["search", "--method", "exhaustive", "--scorer", "density"],
-            "exhaustive needs the scorer anneal or retrain",
+            "exhaustive needs the scorer retrain",
         ),
         (["search", "--seed", "-1"], "seed must be a whole number"),
         (["search", "--model", "wrn-17-4"], r"must be 6n \+ 4"),
@@ -279,15 +292,12 @@ def test_spaces_by_name_are_as_they_are_for_the_data():
     assert space_of("graphs+composites", graphs) == at.spaces.graphs(composites=True)
 
 
-def test_a_space_that_is_left_to_the_search_has_the_free_policies():
-    pictures = SimpleNamespace(domain="image", fill=7)
-    graphs, bare = (
-        SimpleNamespace(domain="graph", samples=[Data(x=x, num_nodes=2)]) for x in (torch.ones(2, 1), None)
-    )
-    assert default_space(pictures, Classification()) == at.spaces.images(composites=True, fill=7)
-    assert default_space(pictures, SemiSupervised()) == at.spaces.images(composites=True, fill=7)
-    assert default_space(pictures, Contrastive()) == at.spaces.simclr(composites=True, fill=7)
-    for task in (Classification(), Contrastive()):
-        assert default_space(graphs, task) == at.spaces.graphs(composites=True)
-        assert {*default_space(graphs, task).names} - {*default_space(bare, task).names} == {"MaskNodes"}
-        assert len(default_space(bare, task)) == 21
+def test_a_space_that_is_left_to_the_search():
+    pictures = at.data.load("digits")
+    graphs = SimpleNamespace(domain="graph", samples=[Data(x=torch.ones(2, 1), num_nodes=2)])
+    for task in (Classification(), SemiSupervised()):
+        assert space_for(pictures, task, None) == at.spaces.auto(pictures)
+        assert space_for(graphs, task, None) == at.spaces.auto(graphs)
+    assert space_for(pictures, Contrastive(), None) == at.spaces.simclr(composites=True, fill=pictures.fill)
+    assert space_for(graphs, Contrastive(), None) == at.spaces.auto(graphs)
+    assert space_for(pictures, Classification(), [INVERT]).distinct == at.transforms.Space([INVERT]).distinct

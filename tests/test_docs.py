@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 from torch_geometric.data import Batch, Data
 
 import augtree as at
-from augtree import demo
+from by_hand import by_hand
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,7 +48,7 @@ def surroundings():
     pictures = torch.randint(0, 256, (6, 3, 8, 8), dtype=torch.uint8)
     labels = torch.arange(6)
     edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
-    tree = demo.by_hand()
+    tree = by_hand()
     return {
         "at": at,
         "torch": torch,
@@ -83,8 +83,8 @@ def surroundings():
 def test_every_snippet_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs/demo").mkdir(parents=True)
-    demo.by_hand().save("runs/demo/tree.json")
-    demo.by_hand().save("tree.json")
+    by_hand().save("runs/demo/tree.json")
+    by_hand().save("tree.json")
     make_folder(Path("my_pictures"))
     monkeypatch.setattr(at.tasks.Classification, "total_steps", lambda self, samples: 2)
     monkeypatch.setattr(at.tasks.Classification, "model_for", lambda self, data: my_model)
@@ -109,7 +109,7 @@ def test_links_lead_somewhere():
 
 
 def test_the_readme_shows_a_tree_as_it_is_printed():
-    assert demo.by_hand().to_text() in (ROOT / "README.md").read_text()
+    assert by_hand().to_text() in (ROOT / "README.md").read_text()
 
 
 def test_the_messages_in_the_file_format_are_those_that_come(tmp_path):

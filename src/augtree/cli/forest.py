@@ -39,7 +39,6 @@ def check_forest(
     """Raise for options that no forest can have."""
     from augtree.runs.store import check_place
     from augtree.search.search import checked_options
-
     from augtree.weighting.forest import METHODS
 
     one_of("--space", space, SPACES)

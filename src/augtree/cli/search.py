@@ -223,7 +223,8 @@ def compare(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also what it found, and controls that cost as much)."
+            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also what it found,"
+            " and controls that cost as much)."
         ),
     ] = None,
     vary: Annotated[
