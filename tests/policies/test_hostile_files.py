@@ -313,8 +313,8 @@ def test_doubled_keys_are_named(tmp_path):
 @pytest.mark.parametrize("document", [TREE, FOREST, TRANSFORM], ids=["tree", "forest", "transform"])
 def test_truncated_files_are_refused(tmp_path, document):
     text = json.dumps(document)
-    path = tmp_path / "policy.json"
     for end in range(0, len(text), 11):
+        path = tmp_path / f"{end}.json"
         path.write_text(text[:end])
         assert refused(path, "").problem
 
@@ -323,9 +323,9 @@ def test_files_with_flipped_bytes_are_refused_or_read(tmp_path):
     """Two thousand files with a byte changed: a policy, or a PolicyFileError, and nothing else."""
     rng = random.Random(0)
     text = json.dumps(TREE).encode()
-    path = tmp_path / "policy.json"
     outcomes = {True: 0, False: 0}
-    for _ in range(2000):
+    for number in range(2000):
+        path = tmp_path / f"{number}.json"  # some disks wait where a file is written over
         spoilt = bytearray(text)
         spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
         path.write_bytes(bytes(spoilt))
