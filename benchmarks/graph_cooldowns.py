@@ -12,7 +12,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
@@ -36,7 +36,7 @@ from augtree.training.schedules import cool_down, rates
 from augtree.transforms import Identity
 from augtree.transforms.graphs import FOUR, MaskNodes
 from augtree.transforms.traits import ALONE
-from measure import machine, spearman, table, write
+from measure import Array, machine, spearman, table, write
 
 PROTOCOL = PROTOCOLS["graphcl"]
 RATIOS = (0.1, 0.3, 0.5)
@@ -52,7 +52,9 @@ WAYS = {
     "plain 0.2": "a cool-down of 0.2 from an unaugmented trunk",
 }
 """What a candidate is judged after."""
+LEFT = "mixture without "
 SEARCH = ("search, finished model", "search")
+RANKS = "rank correlation with accuracy"
 FOUND = ("search, policy", "search, its mixture")
 ROWS = (
     *("none", "GraphCL", "mixture", *FOUND, "search, finished model"),
@@ -108,7 +110,7 @@ class Replicate:
         for factor in self.play.factors:
             if factor != ALONE:
                 left = self.play.without([factor]).mixture()
-                yield f"mixture without {factor}", "whole", partial(self.fit, left)
+                yield LEFT + factor, "whole", partial(self.fit, left)
         yield (*SEARCH, self.searched)
         about = self.done[SEARCH]
         for row, text in zip(FOUND, (about["tree"], about["mixture"]), strict=True):
@@ -202,54 +204,88 @@ def rows_of(path: Path) -> Rows:
 def summary_of(seeds: Sequence[Rows]) -> dict[str, Any]:
     """Of one set, over its seeds."""
     names = [row for row, way in seeds[0] if way == "quarter"]
-    test = np.array([[rows[name, "whole"]["test"] for name in names] for rows in seeds])
-    val = np.array([[rows[name, "whole"]["val"] for name in names] for rows in seeds])
-    out: dict[str, Any] = {"seeds": len(seeds), "candidates": {}, "ways": {}, "rows": {}, "factors": {}}
-    for i, name in enumerate(names):
-        gaps = [100 * (row[i] - rows["mixture", "whole"]["test"]) for row, rows in zip(test, seeds, strict=True)]
-        out["candidates"][name] = {"test": spread(100 * test[:, i]), "over the mixture": spread(gaps)}
-        out["candidates"][name] |= {way: spread([rows[name, way]["loss"] for rows in seeds]) for way in WAYS}
-    for way in WAYS:
-        loss = np.array([[rows[name, way]["loss"] for name in names] for rows in seeds])
-        ranks: dict[str, list[float]] = {"test": [], "val": [], "pick": [], "same seed": []}
-        for seed in range(len(seeds)):
-            others = [other for other in range(len(seeds)) if other != seed]
-            if others:
-                ranks["test"].append(spearman(-loss[seed], test[others].mean(0)))
-                ranks["val"].append(spearman(-loss[seed], val[others].mean(0)))
-            ranks["same seed"].append(spearman(-loss[seed], val[seed]))
-            ranks["pick"].append(100 * test[seed, int(loss[seed].argmin())])
-        picks = [names[int(each.argmin())] for each in loss]
-        mean = spearman(-loss.mean(0), test.mean(0))
-        out["ways"][way] = {key: spread(each) for key, each in ranks.items()} | {"picks": picks, "of means": mean}
-    for row in ROWS:
-        mine = [next((one for (name, _), one in rows.items() if name == row), None) for rows in seeds]
-        if all(mine):
-            values = [100 * one["test"] for one in mine if one]
-            gaps = [100 * (one["test"] - rows["mixture", "whole"]["test"])
-                    for one, rows in zip(mine, seeds, strict=True) if one]  # fmt: skip
-            out["rows"][row] = {"test": spread(values), "over the mixture": spread(gaps)}
-            out["rows"][row] |= {"linear": spread([100 * one["linear test"] for one in mine if one])}
-    searches = [
-        rows["search, finished model", "search"] for rows in seeds if ("search, finished model", "search") in rows
-    ]
+    searches = [rows[SEARCH] for rows in seeds]
     parts = ("out", "tree", "mixture", "cost", "members", "findings", "verdict")
-    out["searches"] = [{part: found[part] for part in parts} for found in searches]
-    for row in (row for row, _ in seeds[0] if row.startswith("mixture without ")):
-        factor = row.removeprefix("mixture without ")
-        whole = [rows["mixture", "whole"] for rows in seeds]
-        left = [rows[row, "whole"] for rows in seeds]
-        harm = [one["loss"] - two["loss"] for one, two in zip(whole, left, strict=True)]
-        gain = [100 * (two["test"] - one["test"]) for one, two in zip(whole, left, strict=True)]
-        looks = [[f["harm"], f["se"]] for found in searches for f in found["findings"] if f["factor"] == factor]
-        last = [[f for f in found["findings"] if f["factor"] == factor] for found in searches]
-        seen = [each[-1]["harm"] for each in last if each]
-        out["factors"][factor] = {"harm, whole trainings": spread(harm), "test gained without it": spread(gain),
-                                  "harm, looks": spread(seen), "each look": looks}  # fmt: skip
-    return out
+    return {
+        "seeds": len(seeds),
+        "candidates": {name: whole_of(seeds, name) for name in names},
+        "ways": {way: agreement(seeds, names, way) for way in WAYS},
+        "rows": {row: policy_of(seeds, row) for row in ROWS},
+        "factors": {factor: factor_of(seeds, factor) for factor in factors_of(seeds[0])},
+        "searches": [{part: found[part] for part in parts} for found in searches],
+    }
 
 
-def spread(values: Any) -> list[float | None]:
+def whole_of(seeds: Sequence[Rows], name: str) -> dict[str, Any]:
+    """A candidate: its whole trainings, also beside the mixture's, and the judge's loss after each way."""
+    test = [100 * rows[name, "whole"]["test"] for rows in seeds]
+    losses = {way: spread(rows[name, way]["loss"] for rows in seeds) for way in WAYS}
+    return {"test": spread(test), "over the mixture": spread(over_mixture(seeds, test)), **losses}
+
+
+def agreement(seeds: Sequence[Rows], names: Sequence[str], way: str) -> dict[str, Any]:
+    """How the judge's losses after one way rank candidates, beside whole trainings of the other seeds; its choices.
+
+    The truth is the accuracy on validation and test data, and the judge's loss, after whole trainings with other
+    seeds, on other splits, so that a whole training of the same seed is judged by it as all other ways are.
+    """
+    loss = values_of(seeds, names, way, "loss")
+    right = (values_of(seeds, names, "whole", "val") + values_of(seeds, names, "whole", "test")) / 2
+    whole, test = values_of(seeds, names, "whole", "loss"), values_of(seeds, names, "whole", "test")
+    accuracy, losses = [], []
+    for seed in range(len(seeds)):
+        others = [other for other in range(len(seeds)) if other != seed]
+        if others:
+            accuracy.append(spearman(-loss[seed], right[others].mean(0)))
+            losses.append(spearman(loss[seed], whole[others].mean(0)))
+    first = [int(each.argmin()) for each in loss]
+    chosen = [100 * test[seed, one] for seed, one in enumerate(first)]
+    return {
+        "rank correlation with accuracy": spread(accuracy),
+        "rank correlation with loss": spread(losses),
+        "rank correlation of means with accuracy": spearman(-loss.mean(0), right.mean(0)),
+        "choices": [names[one] for one in first],
+        "test": spread(chosen),
+        "over the mixture": spread(over_mixture(seeds, chosen)),
+    }
+
+
+def values_of(seeds: Sequence[Rows], names: Sequence[str], way: str, what: str) -> Array:
+    """A row for each seed, a column for each candidate."""
+    return np.array([[rows[name, way][what] for name in names] for rows in seeds])
+
+
+def over_mixture(seeds: Sequence[Rows], test: Sequence[float]) -> list[float]:
+    """By how many points each is above a whole training on the mixture, with the same seed."""
+    return [value - 100 * rows["mixture", "whole"]["test"] for value, rows in zip(test, seeds, strict=True)]
+
+
+def policy_of(seeds: Sequence[Rows], row: str) -> dict[str, Any]:
+    """A row of the table of policies."""
+    found = [next(one for (name, _), one in rows.items() if name == row) for rows in seeds]
+    test = [100 * one["test"] for one in found]
+    linear = [100 * one["linear test"] for one in found]
+    return {"test": spread(test), "over the mixture": spread(over_mixture(seeds, test)), "linear": spread(linear)}
+
+
+def factors_of(rows: Rows) -> list[str]:
+    """What could leave play."""
+    return [row.removeprefix(LEFT) for row, _ in rows if row.startswith(LEFT)]
+
+
+def factor_of(seeds: Sequence[Rows], factor: str) -> dict[str, Any]:
+    """What leaving a factor out does, as the search's looks say and as whole trainings do."""
+    pairs = [(rows["mixture", "whole"], rows[LEFT + factor, "whole"]) for rows in seeds]
+    looks = [[f for f in rows[SEARCH]["findings"] if f["factor"] == factor] for rows in seeds]
+    return {
+        "harm, whole trainings": spread(one["loss"] - other["loss"] for one, other in pairs),
+        "test gained without it": spread(100 * (other["test"] - one["test"]) for one, other in pairs),
+        "harm, looks": spread(found[-1]["harm"] for found in looks if found),
+        "each last look": [[found[-1]["harm"], found[-1]["se"]] for found in looks if found],
+    }
+
+
+def spread(values: Iterable[float]) -> list[float | None]:
     """Mean and standard deviation."""
     found = [float(value) for value in values]
     if not found:
@@ -271,7 +307,11 @@ def show(sets: dict[str, Any]) -> None:
     print(table(["a whole training with", *[f"{name}: test accuracy over the mixture's" for name in sets]], body))
     ways = [(words, [each["ways"][way] for each in sets.values()]) for way, words in WAYS.items()]
     body = [
-        [words, *[f"{told(each['test'], '+.2f')}; {told(each['pick'])}" for each in found]] for words, found in ways
+        [
+            words,
+            *[f"{told(each[RANKS], '+.2f')}; {told(each['test'])} ({told(each[over], '+.1f')})" for each in found],
+        ]
+        for words, found in ways
     ]
     print(table(["judged after", *[f"{name}: rank correlation; test accuracy of the choice" for name in sets]], body))
     body = []
