@@ -335,9 +335,12 @@ def test_lost_checkpoints_are_made_again(whole, cut, tmp_path, name, spoil):
     assert files(out) == files(whole / name)
 
 
-def test_checkpoints_do_not_pile_up(tmp_path):
-    search(tmp_path / "a", depth=3)
-    assert len(list((tmp_path / "a" / "checkpoints").iterdir())) <= 2
+@pytest.mark.parametrize(("name", "what"), [("density", "model"), ("cooldown", "trunk")])
+def test_checkpoints_do_not_pile_up(tmp_path, name, what):
+    search(tmp_path / "a", name, depth=3)
+    with Run.open(tmp_path / "a", write=False) as run:
+        assert len(list(run.units(f"{what}/"))) > 3
+    assert 1 <= len(list((tmp_path / "a" / "checkpoints").glob(f"{what}-*"))) <= 2
 
 
 @pytest.mark.parametrize("when", ["plan", "scored", "node", "free"])

@@ -286,6 +286,16 @@ def test_groups_whose_differences_are_noise_are_decided_for_together():
     assert alone.left == ()
 
 
+def test_a_group_that_it_clearly_helps_keeps_what_leaves_all_others():
+    trunk = planted({}, groups=True)
+    groups = {name: Effect(0.5, 0.05) for name in "abdefg"}
+    finding = trunk.decided(0, 0.5, "Flip", {**groups, "c": Effect(-0.2, 0.05)}, 2.0)
+    assert finding.harm.z > 2
+    assert finding.left == tuple("abdefg")
+    unsure = trunk.decided(0, 0.5, "Flip", {**groups, "c": Effect(-0.2, 0.3)}, 2.0)
+    assert "c" in unsure.left
+
+
 def test_the_evidence_of_all_looks_counts():
     trunk = trunk_on(corners(), {EVERYBODY: PLAY})
     for number in range(2):

@@ -110,6 +110,14 @@ def test_the_weights_begin_with_the_groups_shares_and_are_learned_at_the_end():
     assert found.history[-1]["w"] == found.weights
 
 
+def test_both_cool_downs_begin_where_the_weights_end_of_the_trunk(whole):
+    with Run.open(whole, write=False) as run:
+        tail, forest, other = (run.find(key).value for key in ("leg/0", "leg/1", "cool/1"))
+    assert other["candidate"] == ONE_FOR_ALL
+    assert other["step"] - other["steps"] == tail["step"]
+    assert other["step"] == forest["step"]
+
+
 def test_unequal_groups_begin_with_unequal_weights():
     rows = np.sort(np.concatenate([APART.indices(None, "a"), APART.indices("train", "b")[:32], APART.indices("val")]))
     assert search(APART.take(np.unique(rows)), eta=0).weights == pytest.approx({"a": 2 / 3, "b": 1 / 3})
