@@ -90,15 +90,33 @@ STAYS = "No single policy was clearly better than the mixture of what is in play
 MODEL = "The finished model is the average of 2 cool-downs: accuracy 0.8750 on the validation data that chose it."
 
 
-def finding(factor="Flip", left=("",), look=1):
-    return {"look": look, "at": 0.3, "factor": factor, "harm": 0.1234, "se": 0.02, "groups": {}, "left": list(left)}
+def finding(factor="Flip", left=("",), look=1, harm=0.1234):
+    return {"look": look, "at": 0.3, "factor": factor, "harm": harm, "se": 0.02, "groups": {}, "left": list(left)}
 
 
 @pytest.mark.parametrize(
     ("findings", "sentence"),
     [
         ([], "Nothing was asked for harm: all of it stays in play."),
-        ([finding(left=())], "Nothing was found to do clear harm: all of it stays in play."),
+        (
+            [finding(left=(), harm=0.01), finding("Fog", left=(), harm=-0.03), finding(ALONE, left=(), harm=0.01)],
+            (
+                "Nothing was found to do harm: all of it stays in play."
+                " Stays, as neither harm nor help could be told: flips left-right, Fog."
+            ),
+        ),
+        (
+            [finding(left=(), harm=0.3, look=0), finding(left=(), harm=-0.2), finding("Fog", left=(), harm=0.0)],
+            (
+                "Nothing was found to do harm: all of it stays in play."
+                " Clearly helps: flips left-right (0.200 ± 0.020)."
+                " Stays, as neither harm nor help could be told: Fog."
+            ),
+        ),
+        (
+            [finding(harm=0.03)],
+            "Out of play: flips left-right, more likely harmful than not (0.030 ± 0.020 in validation loss).",
+        ),
         (
             [finding()],
             (
@@ -118,11 +136,11 @@ def test_the_verdict_says_what_left_play(findings, sentence):
 
 
 def test_each_factor_that_left_has_a_sentence():
-    findings = [finding(left=(), look=0), finding("Flip"), finding("Fog"), finding("Cutout", left=())]
+    findings = [finding(left=(), look=0), finding("Flip"), finding("Fog"), finding("Cutout", left=(), harm=0.0)]
     found = replace(COOLED, findings=findings)
     assert list(found.out_of_play) == ["Flip", "Fog"]
     assert found.verdict().count("Out of play: ") == 2
-    assert "Cutout" not in found.verdict()
+    assert "Stays, as neither harm nor help could be told: Cutout." in found.verdict()
 
 
 def test_the_verdict_says_what_won():

@@ -101,6 +101,7 @@ def test_a_look_has_no_fewer_steps_than_the_shortest_and_no_more_than_a_quarter(
         ({"last": 0}, "last must be a whole number from 1"),
         ({"shortest": 0.5}, "shortest must be a whole number from 1"),
         ({"sure": -1}, "sure must be a number in"),
+        ({"likely": -1}, "likely must be a number in"),
     ],
 )
 def test_wrong_options(options, message):

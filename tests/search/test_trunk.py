@@ -138,7 +138,7 @@ def test_branches_with_the_same_pictures_end_with_the_same_weights():
 
 def test_where_nothing_leaves_the_trunk_is_one_long_training():
     """Looks leave no trace: in parts or as a whole it is the same to the last bit."""
-    options = replace(QUICK, clear=1000, sure=1000, slow=1000)
+    options = replace(QUICK, clear=1000, likely=1000, sure=1000, slow=1000)
     trunk = trunk_on(corners(), {EVERYBODY: PLAY}, options)
     grown = trunk.grow()()
     trainer = LINEAR.prepare(corners())
@@ -214,11 +214,11 @@ def test_with_nothing_left_to_ask_a_look_costs_nothing():
 # ---- what is decided
 
 
-def planted(harm, luck=0.0, groups=None, seed=0):
+def planted(harm, luck=0.0, groups=None, seed=0, options=QUICK):
     """A look at losses that are known: what each factor does to each group's samples, and the luck of each branch."""
     names = ["a", "b", "c"] if groups else [EVERYBODY]
     data = corners(66, 150, groups=[names[i % len(names)] for i in range(216)] if groups else None)
-    trunk = trunk_on(data, dict.fromkeys(names, PLAY), plan=Plan(1.0, (0.5,), 0.3, 2))
+    trunk = trunk_on(data, dict.fromkeys(names, PLAY), options, Plan(1.0, (0.5,), 0.3, 2))
     rng = np.random.default_rng(seed)
     base = rng.gamma(1.0, 0.3, 150)
 
@@ -294,6 +294,35 @@ def test_a_group_that_it_clearly_helps_keeps_what_leaves_all_others():
     assert finding.left == tuple("abdefg")
     unsure = trunk.decided(0, 0.5, "Flip", {**groups, "c": Effect(-0.2, 0.3)}, 2.0)
     assert "c" in unsure.left
+
+
+def test_what_is_likely_to_harm_leaves_where_the_group_itself_says_so():
+    """Where harm in all groups together is likely and not certain, each group has a word in it."""
+    trunk = planted({}, groups=True)
+    groups = {"a": Effect(0.3, 0.12), "b": Effect(0.2, 0.12), "c": Effect(-0.02, 0.12)}
+    common = trunk.decided(0, 0.5, "Flip", groups, 1.0)
+    assert 1 < common.harm.z < 2
+    assert {name: effect.z > 1 for name, effect in common.groups.items()} == {"a": True, "b": True, "c": False}
+    assert common.left == ("a", "b")
+    assert trunk.decided(0, 0.5, "Flip", groups, 2.0).left == ("a",)
+
+
+def test_what_is_less_than_likely_leaves_a_group_that_it_certainly_harms():
+    trunk = planted({}, groups=True)
+    groups = {"a": Effect(0.5, 0.05), "b": Effect(0.07, 0.05), "c": Effect(-0.5, 0.05)}
+    finding = trunk.decided(0, 0.5, "Flip", groups, 1.0)
+    assert finding.harm.z < 1
+    assert finding.groups["b"].z > 1
+    assert finding.left == ("a",)
+
+
+@pytest.mark.parametrize(("likely", "out"), [(0.5, True), (3.0, False)])
+def test_the_last_look_asks_for_less_than_the_others(likely, out):
+    for last, left in ((True, out), (False, False)):
+        trunk = planted({"Flip": 0.03}, luck=0.02, options=replace(QUICK, likely=likely))
+        trunk.look(0, 0.5, last=last)
+        assert 0.5 < trunk.findings[0].harm.z < 3
+        assert ("Flip" in trunk.plays[EVERYBODY].out) == left
 
 
 def test_the_evidence_of_all_looks_counts():
