@@ -196,7 +196,8 @@ def verdict_of_cooldown(result: TreeResult) -> str:
     if not result.findings:
         out = ["Nothing was asked for harm: all of it stays in play."]
     elif not out:
-        out = ["Nothing was found to do clear harm: all of it stays in play."]
+        out = ["Nothing was found to do harm: all of it stays in play."]
+    out += stays_in_play(result)
     if result.tree == result.mixture:
         out.append(
             "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
@@ -217,9 +218,28 @@ def left_play(finding: Mapping[str, Any]) -> str:
     name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
     if finding["factor"] == ALONE:
         return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
+    if finding["harm"] < CERTAIN * finding["se"]:
+        return f"Out of play: {name}, more likely harmful than not ({harm} in validation loss)."
     return f"Out of play: {name}, which cost {harm} in validation loss{WHY.get(finding['factor'], '')}."
 
 
+def stays_in_play(result: TreeResult) -> list[str]:
+    """What of the factors that stay clearly helps, and of which nothing can be told, by the last word on each."""
+    last = {finding["factor"]: finding for finding in result.findings}
+    stays = [finding for name, finding in last.items() if name not in result.out_of_play and name != ALONE]
+    words: dict[bool, list[str]] = {True: [], False: []}
+    for finding in stays:
+        helps = finding["harm"] < -CERTAIN * finding["se"]
+        gain = f" ({-finding['harm']:.3f} ± {finding['se']:.3f})" if helps else ""
+        words[helps].append(TRAIT_WORDS.get(finding["factor"], finding["factor"]) + gain)
+    out = [f"Clearly helps: {', '.join(words[True])}."] if words[True] else []
+    return out + (
+        [f"Stays, as neither harm nor help could be told: {', '.join(words[False])}."] if words[False] else []
+    )
+
+
+CERTAIN = 2.0
+"""What is told as certain: effects of so many standard errors."""
 WHY = {
     "Flip": " (your classes have a left and a right)",
     "VerticalFlip": " (your classes have an up and a down)",

@@ -161,7 +161,7 @@ class Trunk:
         whole = losses[0]  # the design's first run leaves nothing out
         found = np.concatenate([found[: len(asked)], whole - losses[len(design) :]])
         widths = [luck] * len(asked) + [SINGLE] * len(beside)
-        bars = [self.options.sure if last else self.options.clear] * len(asked) + [self.options.slow] * len(beside)
+        bars = [self.options.likely if last else self.options.clear] * len(asked) + [self.options.slow] * len(beside)
         for i, factor in enumerate([*asked, *beside]):
             where = [group for group, play in self.plays.items() if factor in play.factors]
             own = {group: self.judged(found[i], group, widths[i]) for group in where}
@@ -195,18 +195,21 @@ class Trunk:
         about = {"look": number, "at": round(self.step / one, 4), "steps": steps}
         return np.stack([loss for _, loss, _ in branched(self, branches, about)])
 
-    def decided(self, number: int, place: float, factor: str, groups: dict[str, Effect], sure: float) -> Finding:
+    def decided(self, number: int, place: float, factor: str, groups: dict[str, Effect], bar: float) -> Finding:
         """In which groups a factor leaves play.
 
-        In all, where it does clear harm to all together; but a group that it clearly helps keeps it, and one that it
-        clearly harms loses it even where the others may keep it.
+        In all, where it does clear harm to all together, but for groups that it clearly helps; at a lower bar, in
+        those for which their own samples say the same; and in one alone that it clearly harms.
         """
         seen = dict(groups)
         before = [finding for finding in self.findings if finding.factor == factor]
         groups = {g: together([*(f.seen[g] for f in before if g in f.seen), e]) for g, e in groups.items()}
         common, own = shrunk(groups)
-        harmful = common.z > sure
-        left = [g for g, e in own.items() if (harmful and e.z > -BENEFIT) or (not harmful and e.z > sure)]
+        sure = max(bar, self.options.sure)
+        if common.z > sure:
+            left = [g for g, e in own.items() if e.z > -BENEFIT]
+        else:
+            left = [g for g, e in own.items() if e.z > (bar if common.z > bar else sure)]
         return Finding(number, round(place, 4), factor, common, own, tuple(left), seen)
 
 

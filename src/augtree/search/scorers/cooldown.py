@@ -30,9 +30,12 @@ class Cooldown(ScorerOptions):
     """No cool-down of a look has fewer steps."""
     clear: float = 3.0
     """What leaves play at a look that is not the last: harm of so many standard errors."""
+    likely: float = 1.0
+    """What of the basics leaves play at the last look, by the evidence of all looks: a flip that does harm costs more
+    than one that is left out."""
     sure: float = 2.0
-    """What leaves play at the last look, by the evidence of all looks; also, how clearly a policy must beat the
-    mixture to take its place."""
+    """What leaves one group's play where it stays in the others'; also, how clearly a policy must beat the mixture to
+    take its place."""
     slow: float = 5.0
     """What of the styles leaves play at the last look, and whether samples are left alone. The bar is higher, since
     what is learned more slowly looks harmful for a while."""
@@ -54,6 +57,7 @@ class Cooldown(ScorerOptions):
             number("looks", place, 0, 100, open_low=True)
         number("look", self.look, 0, 10, open_low=True)
         number("clear", self.clear, 0, 1000)
+        number("likely", self.likely, 0, 1000)
         number("slow", self.slow, 0, 1000)
         number("cool", self.cool, 0, 10, open_low=True)
         number("least", self.least, 0, 100)
