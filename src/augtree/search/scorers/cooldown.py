@@ -28,7 +28,7 @@ class Cooldown(ScorerOptions):
     """How long each cool-down of a look is; there are eight or more in each."""
     shortest: int = 10
     """No cool-down of a look has fewer steps."""
-    clear: float = 3.0
+    clear: float = 2.5
     """What leaves play at a look that is not the last: harm of so many standard errors."""
     likely: float = 1.0
     """What of the basics leaves play at the last look, by the evidence of all looks: a flip that does harm costs more
