@@ -251,6 +251,7 @@ def run(options: argparse.Namespace) -> None:
 def about(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures rest on."""
     chosen = {"model": options.model, "steps": options.steps, "budget": options.budget, "workers": options.workers}
+    chosen["scorer"] = at.search.Cooldown().spec()
     return {**chosen, "machine": measure.machine(1)}
 
 
