@@ -144,11 +144,12 @@ class Run:
         for row in self.store.execute(query, (len(prefix), prefix)):
             yield unpacked(row)
 
-    def cost(self, without: str = "") -> tuple[int, int, float, int]:
+    def cost(self, *without: str) -> tuple[int, int, float, int]:
         """Forward passes, backward passes, seconds and the number of units so far; some may be left out by prefix."""
-        query = "SELECT total(forward), total(backward), total(seconds), count(*) FROM units"
-        query += " WHERE ? = '' OR substr(key, 1, ?) <> ?"
-        forward, backward, seconds, units = self.store.execute(query, (without, len(without), without)).fetchone()
+        query = "SELECT total(forward), total(backward), total(seconds), count(*) FROM units WHERE true"
+        query += " AND substr(key, 1, ?) <> ?" * len(without)
+        given = [value for prefix in without for value in (len(prefix), prefix)]
+        forward, backward, seconds, units = self.store.execute(query, given).fetchone()
         return int(forward), int(backward), float(seconds), int(units)
 
     # ---- facts: what is true of the run as a whole

@@ -280,9 +280,9 @@ def importances(growth: Growth, run: Run, seed: int) -> dict[str, Importance]:
     return dict(sorted(found_.items(), key=lambda pair: -pair[1].gain))
 
 
-def cost(run: Run, passes_of_one: int) -> Cost:
-    """What the run has spent so far."""
-    forward, backward, seconds, _ = run.cost()
+def cost(run: Run, passes_of_one: int, *without: str) -> Cost:
+    """What the run has spent so far; some units may be left out by prefix."""
+    forward, backward, seconds, _ = run.cost(*without)
     scorings = sum(unit.value.get("round", "confirm") != "confirm" for unit in run.units("node/"))
     scorings += sum(1 for prefix in ("look/", "cool/") for _ in run.units(prefix))
     check = sum(unit.forward + unit.backward for unit in run.units("free/")) / passes_of_one

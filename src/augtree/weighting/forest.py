@@ -56,6 +56,10 @@ from augtree.weighting.similarity import average, between, disparity, features_b
 from augtree.weighting.trees import check_sendable, group_alone, silent, trees_of_groups
 
 
+BESIDE = ("plain", "features", "pair/")
+"""What is trained beside a forest to compare it with: no part of what it cost."""
+
+
 def search_forest(
     data: Dataset,
     task: Task | None = None,
@@ -184,7 +188,7 @@ def finished(search: SharedTrunk, ended: Ended, plain: bool, pairs: bool) -> For
     """What a search on one trunk gives."""
     trainer, run, progress = search.trainer, search.run, ended.progress
     found = run.unit("measures", lambda: (measured(trainer, ended.state), None)).value
-    spent = cost(run, passes_of_one(trainer))
+    spent = cost(run, passes_of_one(trainer), *BESIDE)
     more = against_plain(trainer, run, ended.state, search.seed, search.watch, plain=plain, pairs=pairs)
     weights = dict(zip(trainer.data.group_names, map(float, progress.w), strict=True))
     counts = np.array([len(trainer.data.indices("train", group)) for group in weights], np.int64)

@@ -84,7 +84,7 @@ class Bench:
 
     def check_budget(self) -> None:
         """Raise where everything is spent."""
-        forward, backward, seconds, _ = self.run.cost(without="free/")
+        forward, backward, seconds, _ = self.run.cost("free/")
         if forward + backward >= self.most_passes or seconds >= self.most_seconds:
             raise BudgetSpentError
 
