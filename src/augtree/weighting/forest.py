@@ -55,7 +55,6 @@ from augtree.weighting.shared_trunk import Ended, SharedTrunk
 from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
 from augtree.weighting.trees import check_sendable, group_alone, silent, trees_of_groups
 
-
 BESIDE = ("plain", "features", "pair/")
 """What is trained beside a forest to compare it with: no part of what it cost."""
 
