@@ -347,10 +347,11 @@ def test_workers_change_nothing(tmp_path):
     assert results[0] == results[1]
 
 
-def test_a_task_that_cannot_be_sent_needs_one_worker():
+def test_a_task_that_cannot_be_sent_needs_one_worker(tmp_path):
     task = Classification(model=lambda: linear_model(), steps=20, device="cpu")
-    with pytest.raises(ArgumentError, match="workers must be 1 where the task or the data cannot be sent"):
-        search(task=task, workers=2)
+    with pytest.raises(ArgumentError, match="workers must be 1 where the task or a transform cannot be sent"):
+        search(task=task, workers=2, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
     assert search(task=task, budget=2).tree is not None
 
 

@@ -208,7 +208,8 @@ def test_what_fails_is_left_out_and_told():
 
 
 def test_beside_a_plain_model(tmp_path):
-    found = search(plain=True, pairs=True)
+    found = search(plain=True, pairs=True, out=tmp_path / "f")
+    assert search(plain=True, pairs=True, out=tmp_path / "f").cost == found.cost
     assert set(found.plain["val"]) == {"all", "a", "b"}
     assert found.similarity["pairs"][0]["groups"] == ["a", "b"]
     assert "without augmentation and weights" in found.verdict()

@@ -20,7 +20,9 @@ import torch
 from numpy.typing import NDArray
 
 from augtree.errors import ArgumentError, AugtreeError
+from augtree.tasks import Task
 from augtree.tasks.trainer import Rows, State, Trainer
+from augtree.transforms import Space
 from augtree.transforms.base import Policy
 
 Losses = NDArray[np.float64]
@@ -92,6 +94,15 @@ class Crew:
         device = self.trainer.device
         state = tensors and State({n: torch.from_numpy(t).to(device) for n, t in tensors.items()}, step)
         return Grown(losses, state, metric, forward, backward)
+
+
+def check_sendable(task: Task, space: Space, workers: int) -> None:
+    """Raise where a search cannot go to another process."""
+    try:
+        pickle.dumps((task, list(space)))
+    except Exception as error:
+        rule = f"must be 1 where the task or a transform cannot be sent to another process ({error})"
+        raise ArgumentError("workers", rule, workers) from error
 
 
 @contextmanager

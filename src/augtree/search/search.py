@@ -19,6 +19,7 @@ from augtree.policies.codec import Reader, to_json
 from augtree.runs import faults
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.search import exhaustive
+from augtree.search.branches import check_sendable
 from augtree.search.grow import BudgetSpentError, Growth, grow
 from augtree.search.result import FreePolicy, TreeResult, cost, history, importances
 from augtree.search.rounds import search_by_cooldown, searched_space
@@ -92,6 +93,8 @@ def search_tree(
         "check": check,
         "method": method,
     }
+    if workers > 1 and isinstance(options, Cooldown):
+        check_sendable(task, space, workers)
     trainer = task.prepare(data)
     spec |= {"begins": trainer.identity(seed)}
     budget = budget if budget is None or isinstance(budget, str) else float(budget)

@@ -23,6 +23,7 @@ from augtree.errors import ArgumentError, DataError, RunError, one_of, whole_num
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import VERSION, Run, read_spec
+from augtree.search.branches import check_sendable
 from augtree.search.result import TreeResult, cost
 from augtree.search.rounds import searched_space
 from augtree.search.scorers import Cooldown, ScorerOptions
@@ -53,7 +54,7 @@ from augtree.weighting.options import Weighting
 from augtree.weighting.result import ForestResult, measured
 from augtree.weighting.shared_trunk import Ended, SharedTrunk
 from augtree.weighting.similarity import average, between, disparity, features_by_group, similarity
-from augtree.weighting.trees import check_sendable, group_alone, silent, trees_of_groups
+from augtree.weighting.trees import group_alone, silent, trees_of_groups
 
 BESIDE = ("plain", "features", "pair/")
 """What is trained beside a forest to compare it with: no part of what it cost."""

@@ -89,15 +89,6 @@ def begin_worker(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def check_sendable(task: Task, space: Space, workers: int) -> None:
-    """Raise where a search cannot go to another process."""
-    try:
-        pickle.dumps((task, list(space)))
-    except Exception as error:
-        rule = f"must be 1 where the task or a transform cannot be sent to another process ({error})"
-        raise ArgumentError("workers", rule, workers) from error
-
-
 def group_alone(data: Dataset, group: str) -> Dataset:
     """The samples of one group, as a data set of its own."""
     rows = data.indices(None, group)
