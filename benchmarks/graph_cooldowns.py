@@ -205,7 +205,7 @@ def summary_of(seeds: Sequence[Rows]) -> dict[str, Any]:
     """Of one set, over its seeds."""
     names = [row for row, way in seeds[0] if way == "quarter"]
     searches = [rows[SEARCH] for rows in seeds]
-    parts = ("out", "tree", "mixture", "cost", "members", "findings", "verdict")
+    parts = ("out", "cost", "members", "verdict")
     return {
         "seeds": len(seeds),
         "candidates": {name: whole_of(seeds, name) for name in names},
@@ -286,8 +286,8 @@ def factor_of(seeds: Sequence[Rows], factor: str) -> dict[str, Any]:
 
 
 def spread(values: Iterable[float]) -> list[float | None]:
-    """Mean and standard deviation."""
-    found = [float(value) for value in values]
+    """Mean and standard deviation, without rank correlations of what is all equal."""
+    found = [float(value) for value in values if np.isfinite(value)]
     if not found:
         return [None, None]
     return [statistics.mean(found), statistics.stdev(found) if len(found) > 1 else None]

@@ -21,9 +21,9 @@ import augtree as at
 from augtree.search import Cooldown
 
 VARIANTS = {
-    "two looks of 0.24": Cooldown(),
-    "one look of 0.32": Cooldown(looks=(0.5,), look=0.32),
-    "two looks of 0.16": Cooldown(look=0.16),
+    "as it is": Cooldown(),
+    "one look of 0.04 a cool-down": Cooldown(looks=(0.5,), look=0.04),
+    "two looks of 0.02 a cool-down": Cooldown(look=0.02),
     "no look": Cooldown(looks=()),
 }
 
