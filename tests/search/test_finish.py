@@ -7,13 +7,12 @@ import pytest
 import torch
 from test_trunk import trunk_on
 from torch import nn
-from toys import CORNERS, INVERT, LINEAR, QUICK, corners
+from toys import CORNERS, INVERT, LINEAR, corners
 
 import augtree as at
 from augtree.keys import Key
 from augtree.policies import Tree
-from augtree.search import search_tree
-from augtree.search.finish import FEW, Cooled, Finish, averaged, named, usual
+from augtree.search.finish import FEW, HALF_ALONE, Cooled, Finish, averaged, named, usual
 from augtree.search.grow import BudgetSpentError, grow
 from augtree.search.play import Play
 from augtree.search.rounds import importances, single_of
@@ -23,6 +22,7 @@ from augtree.search.trunk import EVERYBODY
 from augtree.tasks import Classification
 from augtree.tasks.trainer import State
 from augtree.transforms import AutoAugment, Cutout, Flip, Identity, Posterize, RandAugment, Space, TrivialAugment
+from augtree.transforms.traits import ALONE
 
 BASE = np.random.default_rng(0).gamma(1.0, 0.3, 400)
 STYLES = Space([RandAugment(m=5), RandAugment(), TrivialAugment(), Cutout(0.5)], basics=[Flip()])
@@ -36,7 +36,15 @@ def finish_with(play=None, last=20, sure=2.0, seed=0):
         plan=Plan(1.0, (), 0.2, last),
         plays={EVERYBODY: play or Play(STYLES)},
         options=SimpleNamespace(sure=sure),
+        settled=[],
     )
+
+    def settle(harm, left):
+        trunk.settled.append((harm, left))
+        if left:
+            trunk.plays = {EVERYBODY: trunk.plays[EVERYBODY].without([ALONE])}
+
+    trunk.settle = settle
     return Finish(trunk)
 
 
@@ -122,7 +130,7 @@ def test_the_mixture_is_cooled_twice_and_then_the_published_policies_in_play():
     built = finish.build_one_node(1, Tree(), None)
     mixture = named(finish.play.mixture())
     over = [named(finish.play.over_basics(style)) for style in (RandAugment(), RandAugment(m=5), TrivialAugment())]
-    assert list(finish.done) == [mixture, f"{mixture}, again", *over]
+    assert list(finish.done) == [mixture, mixture + HALF_ALONE, *over]
     assert built.transform == finish.play.mixture()[1].transform
     assert built.why == "nothing beat the mixture"
 
@@ -209,12 +217,47 @@ def test_randaugment_at_its_own_strength_is_known_whatever_it_fills_with():
     assert usual(Cutout(0.5, fill=9)) == RandAugment(fill=9)
 
 
-def test_the_two_on_the_mixture_differ_in_their_draws_alone():
-    found = search_tree(corners(64, 128), LINEAR, CORNERS, scorer=QUICK, budget=6)
-    (name, again), (one, other) = found.cooled, found.cooled.values()
-    assert again == f"{name}, again"
-    assert one[0] != other[0]
-    assert one[0] == pytest.approx(other[0], rel=0.5, abs=0.1)
+def test_half_of_the_samples_are_left_alone_where_that_is_clearly_better():
+    finish = finish_with(last=6)
+    whole = named(finish.play.mixture())
+    planted(finish, {whole + HALF_ALONE: BASE - np.linspace(0.05, 0.15, 400)})
+    built = finish.build_one_node(1, Tree(), None)
+    ((harm, left),) = finish.trunk.settled
+    assert left
+    assert harm.harm == pytest.approx(0.1)
+    assert harm.se == pytest.approx(np.linspace(0.05, 0.15, 400).std(ddof=1) / 20)
+    assert (built.p, finish.play.augmented) == (0.5, 0.5)
+    assert list(finish.done)[2] == named(finish.play.over_basics(RandAugment()))
+    assert finish.done[list(finish.done)[2]].policy[1].p == 0.5
+
+
+@pytest.mark.parametrize("better", [0.0, -0.1, 0.001])
+def test_without_clear_harm_every_sample_is_augmented(better):
+    noise = np.random.default_rng(1).normal(0, 0.1, 400)
+    finish = finish_with(last=2)
+    planted(finish, {named(finish.play.mixture()) + HALF_ALONE: BASE - better + noise - noise.mean()})
+    built = finish.build_one_node(1, Tree(), None)
+    assert [left for _, left in finish.trunk.settled] == [False]
+    assert built.p == 1.0
+    assert single_of(finish, finish.play) == finish.play.mixture()
+
+
+def test_with_few_validation_samples_nothing_is_settled():
+    finish = finish_with(last=2)
+    few = BASE[: FEW - 1]
+    whole = named(finish.play.mixture())
+    planted(finish, {whole: few, whole + HALF_ALONE: few - 1})
+    assert finish.build_one_node(1, Tree(), None).p == 1.0
+    assert finish.trunk.settled == []
+
+
+def test_where_half_are_left_alone_the_two_on_the_mixture_differ_in_their_draws_alone():
+    finish = planted(finish_with(Play(STYLES).without([ALONE]), last=2), {})
+    finish.build_one_node(1, Tree(), None)
+    mixture = named(finish.play.mixture())
+    assert list(finish.done) == [mixture, f"{mixture}, again"]
+    first, second = finish.done.values()
+    assert first.policy == second.policy == finish.play.mixture()
 
 
 # ---- averages

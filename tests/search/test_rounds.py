@@ -31,6 +31,7 @@ from augtree.search.scorers.cooldown import BUDGET, Plan
 from augtree.search.trunk import EVERYBODY
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, Posterize, Space, VerticalFlip
+from augtree.transforms.traits import ALONE
 
 DATA = corners(64, 128)
 UNBOUNDED = float("inf")
@@ -241,7 +242,9 @@ def test_a_budget_without_room_for_looks_is_told_once():
 
 
 def test_looks_that_are_not_wanted_are_not_missed():
-    assert search(scorer=replace(QUICK, looks=())).findings == []
+    found = search(scorer=replace(QUICK, looks=()))
+    assert {finding["factor"] for finding in found.findings} == {ALONE}  # the last cool-downs tell of it
+    assert "Nothing was asked for harm" in found.verdict()
 
 
 def test_a_short_training_is_told():

@@ -14,7 +14,7 @@ from augtree.search.branches import Branch, Crew
 from augtree.search.design import Effect
 from augtree.search.play import Play
 from augtree.search.scorers.cooldown import Plan
-from augtree.search.trunk import EVERYBODY, MOST, Trunk, asked_at, branched, common_play, runs_of, same_play
+from augtree.search.trunk import EVERYBODY, MOST, Finding, Trunk, asked_at, branched, common_play, runs_of, same_play
 from augtree.tasks import Classification
 from augtree.tasks.trainer import seed_of
 from augtree.transforms import Cutout, Flip, Identity, Posterize, RandAugment, Space, VerticalFlip
@@ -142,7 +142,10 @@ def test_where_nothing_leaves_the_trunk_is_one_long_training():
     trunk = trunk_on(corners(), {EVERYBODY: PLAY}, options)
     grown = trunk.grow()()
     trainer = LINEAR.prepare(corners())
-    straight = trainer.train(trainer.fresh(0), PLAY.mixture(), trunk.rates(0, 80), seed_of(0, "trunk"))
+    half = PLAY.without([ALONE]).mixture()
+    place = round(trunk.plan.looks[-1] * 80)  # until the last look half of the samples are left alone
+    straight = trainer.train(trainer.fresh(0), half, trunk.rates(0, place), seed_of(0, "trunk"))
+    straight = trainer.train(straight, PLAY.mixture(), trunk.rates(place, 80), seed_of(0, "trunk"))
     assert grown.step == straight.step == 80
     assert all(torch.equal(tensor, straight.tensors[name]) for name, tensor in grown.tensors.items())
 
@@ -165,8 +168,31 @@ def test_after_a_look_the_trunk_trains_on_what_is_left():
     trunk.grow()
     parts = [(step, count, policy) for step, count, policy in policies if count > 16]
     assert [(step, count) for step, count, _ in parts] == [(0, 20), (20, 20), (40, 40)]
-    assert parts[0][2] == PLAY.mixture()
+    assert parts[0][2] == PLAY.without([ALONE]).drawn_alike()
     assert parts[2][2] == PLAY.without(["Flip"]).drawn_alike()
+
+
+def test_in_doubt_half_of_the_samples_are_left_alone_until_the_trunk_s_end():
+    trunk = trunk_on(corners(), {EVERYBODY: PLAY})
+    assert trunk.trained_on == {EVERYBODY: PLAY.without([ALONE])}
+    trunk.looked = len(trunk.plan.looks)
+    assert trunk.trained_on == {EVERYBODY: PLAY}
+    bar = trunk.options.clear
+    for z, trained_on in ((bar - 0.1, PLAY), (bar + 0.1, PLAY.without([ALONE]))):
+        harm = Effect(z, 1.0)
+        trunk.findings = [Finding(1, 0.6, ALONE, harm, {EVERYBODY: harm}, (), {EVERYBODY: harm})]
+        assert trunk.trained_on == {EVERYBODY: trained_on}
+
+
+def test_the_last_cool_downs_settle_whether_samples_are_left_alone():
+    told = []
+    trunk = trunk_on(corners(), {EVERYBODY: PLAY})
+    trunk.told = lambda what, **about: told.append((what, about["finding"].left))
+    trunk.settle(Effect(0.1, 0.2), left=False)
+    assert trunk.plays == {EVERYBODY: PLAY}
+    trunk.settle(Effect(0.5, 0.1), left=True)
+    assert trunk.plays == {EVERYBODY: PLAY.without([ALONE])}
+    assert told == [("finding", ()), ("finding", (EVERYBODY,))]
 
 
 # ---- what is asked

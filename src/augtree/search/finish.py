@@ -13,6 +13,7 @@ from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.policies.export import tree_in_words
 from augtree.search.branches import Branch, Losses
+from augtree.search.design import Effect
 from augtree.search.grow import BudgetSpentError, Built
 from augtree.search.play import Play
 from augtree.search.scorers.base import Model, mean, se
@@ -21,12 +22,16 @@ from augtree.tasks.trainer import State, Trainer, seed_of
 from augtree.training.schedules import cool_down
 from augtree.transforms import AutoAugment, Identity, RandAugment, TrivialAugment
 from augtree.transforms.base import Policy, Transform
+from augtree.transforms.traits import ALONE
 
 PRESETS = (RandAugment, TrivialAugment, AutoAugment)
 FEW = 100
 """With fewer validation samples nothing is told apart: the mixture stays."""
 CHILD_P = 0.5
 """The probability of a child below the root, where its sibling does not say it."""
+
+
+HALF_ALONE = ", half of the samples left alone"
 
 
 class Cooled(NamedTuple):
@@ -62,7 +67,7 @@ class Finish:
     def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
         """The root is the mixture or a style over the basics; below it stand transforms that come after."""
         if node == 1:
-            self.on_the_mixture(self.play.mixture())
+            self.on_the_mixture()
         entries = self.roots() if node == 1 else self.children(tree, node, p)
         standing = self.cooled(self.play.mixture() if node == 1 else tree)
         rivals = [self.cooled(entry) for entry in entries[: self.left]]
@@ -79,10 +84,24 @@ class Finish:
         new = cast(Tree, winner.policy).nodes[node]
         return Built(new.transform, new.p, True, gain, error)
 
-    def on_the_mixture(self, mixture: Policy) -> None:
-        """The first two cool-downs, side by side; they differ in their draws alone."""
+    def on_the_mixture(self) -> None:
+        """The first two cool-downs, side by side: on the mixture, and on it with half of the samples left alone.
+
+        If the latter is clearly better, half of them are left alone from here on. Where that is so already, the two
+        differ in their draws alone.
+        """
+        mixture, lighter = self.play.mixture(), self.play.without([ALONE]).mixture()
         name = named(mixture)
-        self.cool({name: mixture, f"{name}, again": mixture} if self.left > 1 else {name: mixture})
+        if self.left == 1:
+            self.cool({name: mixture})
+        elif lighter == mixture:
+            self.cool({name: mixture, f"{name}, again": mixture})
+        else:
+            self.cool({name: mixture, f"{name}{HALF_ALONE}": lighter})
+            whole, half = self.done.values()
+            winner, gain, error = self.best(whole, [half])
+            if len(whole.losses) >= FEW:
+                self.trunk.settle(Effect(gain, error), left=winner is half)
 
     def roots(self) -> list[Tree]:
         """The published policies in play over the basics, RandAugment at its own strength first."""

@@ -193,8 +193,8 @@ class TreeResult:
 def verdict_of_cooldown(result: TreeResult) -> str:
     """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
     out = [left_play(finding) for finding in result.out_of_play.values()]
-    if not result.findings:
-        out = ["Nothing was asked for harm: all of it stays in play."]
+    if not result.findings or [f["look"] for f in result.findings if f["factor"] == ALONE] == [0]:
+        out += ["Nothing was asked for harm: all of it stays in play."]
     elif not out:
         out = ["Nothing was found to do harm: all of it stays in play."]
     out += stays_in_play(result)

@@ -28,6 +28,7 @@ from augtree.tasks.trainer import Trainer, seed_of
 from augtree.training.saved import model_files
 from augtree.transforms import Space
 from augtree.transforms.base import Policy, Transform
+from augtree.transforms.traits import ALONE
 
 TRIED_ON = 64
 """Samples that each transform is tried on before the trunk begins."""
@@ -185,7 +186,9 @@ def metric_of(run: Any, name: str) -> float:
 
 def single_of(finish: Finish, play: Play) -> Tree:
     """The best of the last cool-downs that is no mixture; the mixture where there was no other."""
-    others = [c for c in finish.done.values() if isinstance(c.policy, Tree) and c.policy != play.mixture()]
+    whole = replace(play, out=play.out - {ALONE})
+    mixtures = (whole.mixture(), whole.without([ALONE]).mixture())
+    others = [c for c in finish.done.values() if isinstance(c.policy, Tree) and c.policy not in mixtures]
     best = min(others, key=lambda cooled: mean(cooled.losses), default=None)
     return play.mixture() if best is None or not isinstance(best.policy, Tree) else best.policy
 

@@ -88,7 +88,7 @@ class Trunk:
         counts = {name: int((train == number).sum()) for number, name in enumerate(data.group_names)}
         total = sum(counts.values())
         self.shares = {g: counts[g] / total for g in self.plays} if self.grouped else {EVERYBODY: 1.0}
-        self.step, self.part = 0, 0
+        self.step, self.part, self.looked = 0, 0, 0
         self.model: Model | None = None
         self.unused: list[Losses] = []
 
@@ -99,6 +99,7 @@ class Trunk:
         for number, place in enumerate(self.plan.looks):
             self.train_to(place)
             self.look(number, place, last=number == len(self.plan.looks) - 1)
+            self.looked += 1
         self.train_to(self.plan.trunk)
         return cast(Model, self.model)
 
@@ -112,7 +113,7 @@ class Trunk:
 
     def segment(self, end: int) -> None:
         """One part of the trunk."""
-        before, first, policy = self.model, self.step, self.mixture(self.plays)
+        before, first, policy = self.model, self.step, self.mixture(self.trained_on)
 
         def work() -> State:
             start = self.trainer.fresh(self.seed) if before is None else before()
@@ -129,6 +130,17 @@ class Trunk:
         self.bench.run.drop(f"trunk-{self.part - 2}")
         self.step = end
         self.told("trunk", trainings=end / self.trainer.total_steps)
+
+    @property
+    def trained_on(self) -> Plays:
+        """What the trunk trains on: all that is in play, with half of the samples as they are until the last look.
+
+        While nothing is known, the mixture holds what does harm, and may keep a model from learning anything. After
+        the last look it goes on so if augmenting every sample seems to do harm; the last cool-downs decide.
+        """
+        doubtful = any(f.factor == ALONE and f.harm.z > self.options.clear for f in self.findings)
+        light = doubtful or self.looked < len(self.plan.looks)
+        return self.without([ALONE]) if light else self.plays
 
     def rates(self, first: int, end: int) -> list[float]:
         """The trunk's learning rate from a step on: the warm-up of a training, then always the same."""
@@ -172,6 +184,15 @@ class Trunk:
             group: play.without(f.factor for f in self.findings if group in f.left)
             for group, play in self.plays.items()
         }
+
+    def settle(self, harm: Effect, *, left: bool) -> None:
+        """Whether half of the samples are left alone, by the last cool-downs."""
+        own, place = {EVERYBODY: harm}, self.step / self.trainer.total_steps
+        finding = Finding(self.looked, round(place, 4), ALONE, harm, own, (EVERYBODY,) if left else (), own)
+        self.findings.append(finding)
+        if left:
+            self.plays = self.without([ALONE])
+        self.told("finding", finding=finding, grouped=False)
 
     def judged(self, found: Losses, group: str, width: float) -> Effect:
         """An effect on the samples of one group, with so many times the luck of a branch, as unused contrasts say."""
