@@ -33,7 +33,7 @@ def job(path: Path, seed: int, variant: str, options: argparse.Namespace) -> dic
     began = time.perf_counter()
     found = np.load(path)
     data = at.data.from_arrays(found["x"], found["y"], split=[str(s) for s in found["split"]], name=path.stem)
-    task = at.tasks.Classification(model=options.model, steps=options.steps)
+    task = at.tasks.Classification(model=options.model, steps=options.steps, precision=options.precision)
     result = at.search_tree(data, task, scorer=VARIANTS[variant], seed=seed, budget=options.budget)
     return {
         "set": path.stem.removeprefix("h_"),
@@ -62,9 +62,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--model", default="wrn-16-2")
     parser.add_argument("--budget", type=float, default=2.0)
+    parser.add_argument("--precision", default="auto")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    paths = [p for p in sorted(options.folder.glob("*.npz")) if not options.sets or p.stem[2:] in options.sets]
+    paths = [p for p in sorted(options.folder.glob("*.npz")) if not options.sets or p.stem in options.sets]
     jobs = [(p, s, v) for s in options.seeds for v in options.variants for p in paths]
     with (
         ProcessPoolExecutor(options.workers, get_context("spawn")) as pool,

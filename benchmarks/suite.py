@@ -109,7 +109,7 @@ class Set:
         if self.groups is not None:
             self.grouped = at.data.from_arrays(found["x"], found["y"], groups=[str(g) for g in self.groups], **about)
         model = "wrn-16-4" if self.name == "cifar10" else options.model
-        self.task = at.tasks.Classification(model=model, steps=options.steps)
+        self.task = at.tasks.Classification(model=model, steps=options.steps, precision=options.precision)
         self.trainer: Trainer = self.task.prepare(self.grouped)
         pad = min(found["x"].shape[1:3]) // 8
         crop = PadCrop(pad)
@@ -250,7 +250,8 @@ def run(options: argparse.Namespace) -> None:
 
 def about(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures rest on."""
-    chosen = {"model": options.model, "steps": options.steps, "budget": options.budget, "workers": options.workers}
+    names = ("model", "steps", "precision", "budget", "workers")
+    chosen = {name: getattr(options, name) for name in names}
     chosen["scorer"] = at.search.Cooldown().spec()
     return {**chosen, "machine": measure.machine(1)}
 
@@ -353,6 +354,7 @@ def main() -> None:
     second.add_argument("--steps", type=int, default=1500)
     second.add_argument("--model", default="wrn-16-2")
     second.add_argument("--budget", type=float, default=2.0)
+    second.add_argument("--precision", default="auto", help="bfloat16: faster on a CPU that has it")
     second.add_argument("--more", action="store_true", help="also averages of the choice, and forests by the paper")
     third = does.add_parser("table")
     third.add_argument("--split", choices=("val", "test"), default="test")

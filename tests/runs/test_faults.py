@@ -41,6 +41,11 @@ def test_a_process_dies_at_the_pass_that_was_asked_for(fault, written):
     assert passed(fault) == (written, 0 if written == "0123" else -signal.SIGKILL)
 
 
+def test_a_process_can_be_interrupted_too():
+    written, code = passed("unit.recorded:3:SIGINT")
+    assert (written, code) == ("01", -signal.SIGINT)  # nothing in the program catches a KeyboardInterrupt
+
+
 def test_only_the_named_point_counts(monkeypatch):
     monkeypatch.setattr(faults, "passed", type(faults.passed)())
     monkeypatch.setenv("AUGTREE_FAULT", "unit.recorded:2")
