@@ -28,7 +28,7 @@ import torch
 import augtree as at
 from augtree import data as data_sets
 from augtree.data import Dataset
-from augtree.policies.named import find
+from augtree.policies.presets import find
 from augtree.runs.store import read_spec
 from augtree.search import Density, search_tree
 from augtree.tasks import Classification

@@ -40,17 +40,17 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 import augtree as at
-from augtree.comparison.evaluation import RANDOM, in_words
-from augtree.comparison.trainings import fitted
+from augtree.baselines.ways import fitted
 from augtree.data import Dataset
+from augtree.data.presets import find_for
 from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError
+from augtree.evaluation.evaluate import RANDOM, in_words
+from augtree.evaluation.protocols import FOLDS, PROTOCOLS, Protocol, folds_of, judge_fold
 from augtree.search.scorers import SCORERS, ScorerOptions
 from augtree.tasks import Contrastive
 from augtree.tasks.base import PRECISIONS
 from augtree.tasks.contrastive import JUDGES, LABEL_FREE
-from augtree.tasks.evaluation import FOLDS, PROTOCOLS, Protocol, folds_of, judge_fold
-from augtree.tasks.named import find_for
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
 from graph_cooldowns import add_arguments, cooldowns

@@ -18,8 +18,8 @@ import torch
 
 import augtree as at
 import digits_task
+from augtree.baselines.controls import Longer, Searched, Soup
 from augtree.comparison import compare
-from augtree.comparison.controls import Longer, Searched, Soup
 from augtree.search import search_tree
 from augtree.search.scorers.cooldown import BUDGET
 from augtree.transforms import Chain, Flip, PadCrop, TrivialAugment

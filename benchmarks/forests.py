@@ -24,10 +24,10 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree.comparison.controls import Longer, Searched
+from augtree.baselines.controls import Longer, Searched
 from augtree.data import Dataset
+from augtree.data.presets import find_for
 from augtree.search.scorers.cooldown import BUDGET
-from augtree.tasks.named import find_for
 from measure import machine, table, write
 
 FREE = {"image": ("none", "randaugment", "trivialaugment"), "graph": ("none", "graphcl")}

@@ -25,14 +25,14 @@ import torch
 
 import augtree as at
 from augtree.data import Dataset
+from augtree.data.presets import find_for
 from augtree.data.splits import SPLITS
+from augtree.evaluation.protocols import PROTOCOLS
 from augtree.policies.codec import Reader, to_json
 from augtree.search.play import Play
 from augtree.search.scorers.cooldown import BUDGET
-from augtree.tasks.evaluation import PROTOCOLS
-from augtree.tasks.named import find_for
-from augtree.tasks.trainer import State, Trainer, seed_of
 from augtree.training.schedules import cool_down, rates
+from augtree.training.trainer import State, Trainer, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.graphs import FOUR, MaskNodes
 from augtree.transforms.traits import ALONE

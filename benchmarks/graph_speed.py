@@ -24,7 +24,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 import augtree as at
-from augtree.data.tu import read_tu
+from augtree.data.graphs.tu import read_tu
 from measure import machine, side_by_side, summary, table, write
 
 RATIO = 0.2

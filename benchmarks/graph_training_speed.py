@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree.models.sums import Sums
-from augtree.tasks.evaluation import PROTOCOLS
-from augtree.tasks.named import find_for
+from augtree.data.presets import find_for
+from augtree.evaluation.protocols import PROTOCOLS
+from augtree.models.neighbour_sums import Sums
 from measure import machine, side_by_side, summary, table, write
 
 SIDES = {"in order": ("float32", True), "row by row": ("float32", False), "in order, bfloat16": ("bfloat16", True)}

@@ -28,12 +28,12 @@ import torch
 
 import augtree as at
 from augtree.data import Dataset
+from augtree.data.presets import find_for
 from augtree.errors import ArgumentError
+from augtree.evaluation.protocols import PROTOCOLS, folds_of, judge_fold
 from augtree.tasks import Contrastive
 from augtree.tasks.contrastive import JUDGES, ContrastiveTrainer
-from augtree.tasks.evaluation import PROTOCOLS, folds_of, judge_fold
-from augtree.tasks.named import find_for
-from augtree.tasks.trainer import Rows, State, seed_of
+from augtree.training.trainer import Rows, State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.graphs import FOUR
 from contrastive_graphs import random_tree

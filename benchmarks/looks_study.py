@@ -22,8 +22,8 @@ import torch
 
 import augtree as at
 from augtree.search.finish import averaged as mean_of
-from augtree.tasks.trainer import State, Trainer, seed_of
 from augtree.training.schedules import cool_down, rates
+from augtree.training.trainer import State, Trainer, seed_of
 from augtree.transforms import (
     AutoAugment,
     Chain,

@@ -34,8 +34,9 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree.data import decode
-from augtree.data.folder import read_folder
+from augtree.data.pictures import decode
+from augtree.data.pictures.folder import read_folder
+from augtree.training.trainer import Trainer
 from measure import machine, table, write
 
 MIB = 2**20
@@ -99,7 +100,7 @@ def worker(folder: Path, cache: Path, limit: int) -> dict[str, Any]:
         found["print"] = data.fingerprint
     task = at.tasks.Classification(model="cnn", steps=50, batch_size=32, device="cpu")
     with watched(found, "train 50 steps"):
-        trainer = at.tasks.trainer.Trainer(task, data)
+        trainer = Trainer(task, data)
         trainer.fit(at.Tree(), 0)
     with watched(found, "few"):
         few = data.few(train=len(data) // 20)

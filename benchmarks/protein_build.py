@@ -24,9 +24,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from augtree.data.graphs.tu import tu_dataset
 from augtree.data.proteins import build_proteins, read_human_proteins
 from augtree.data.proteins.reader import figures
-from augtree.data.tu import tu_dataset
 from measure import RESULTS, machine, table, write
 
 HUMAN, RESIDUES = 20_504, 10_827_125

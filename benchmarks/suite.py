@@ -33,7 +33,7 @@ import measure
 from augtree.comparison import Longer, Soup
 from augtree.search.play import Play
 from augtree.search.rounds import searched_space
-from augtree.tasks.trainer import State, Trainer
+from augtree.training.trainer import State, Trainer
 from augtree.transforms import Chain, Flip, Identity, PadCrop, RandAugment, TrivialAugment
 
 SUITE = (

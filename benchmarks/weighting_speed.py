@@ -23,8 +23,8 @@ import torch
 
 import augtree as at
 from augtree.data import Dataset
-from augtree.tasks.trainer import Trainer
-from augtree.weighting.fit import WeightedTraining
+from augtree.forests.algorithm2 import WeightedTraining
+from augtree.training.trainer import Trainer
 from measure import machine, table, write
 
 GROUPS = 4

@@ -8,6 +8,8 @@ import torch
 from hypothesis import settings
 from PIL import Image
 
+from support.cuts import cut, quick_disk  # noqa: F401 - fixtures
+
 settings.register_profile("augtree", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("augtree")
 torch.set_num_threads(1)
@@ -22,8 +24,8 @@ def photos() -> torch.Tensor:
     for picture in load_sample_images().images:
         image = Image.fromarray(picture)
         for left in (0, 200, 213):
-            cut = image.crop((left, 0, left + 427, 427)).resize((48, 48), Image.Resampling.BILINEAR)
-            parts.append(np.asarray(cut).transpose(2, 0, 1).copy())
+            small = image.crop((left, 0, left + 427, 427)).resize((48, 48), Image.Resampling.BILINEAR)
+            parts.append(np.asarray(small).transpose(2, 0, 1).copy())
     return torch.from_numpy(np.stack(parts))
 
 

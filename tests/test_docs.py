@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 from torch_geometric.data import Batch, Data
 
 import augtree as at
-from by_hand import by_hand
+from support.by_hand import by_hand
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,7 +1,7 @@
 """Tiny runs whose specification, units and outcome are kept: whatever moves in the code, they stay the same.
 
-A run that somebody began with an older version must be gone on with, so seeds, roles, the names of units and the forms
-of files may not change. `python tests/test_golden_runs.py` writes the files anew.
+A run that somebody began with an older version must be gone on with, so seeds, roles, the names of units and the
+forms of files may not change. `python tests/test_golden_runs.py` writes the files anew.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import augtree as at
-import pillow_reference as pillow
 from augtree.transforms import BUILT_IN, Chain, Flip, GaussianBlur, Normalize, ResizedCrop, images
 from augtree.transforms.graphs import GraphTransform
+from support import pillow_reference as pillow
 
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.policies.named import find
+from augtree.policies.presets import find
 from augtree.tasks import Contrastive
 
 pytestmark = pytest.mark.gpu

@@ -7,11 +7,11 @@ from torch import nn
 
 import augtree as at
 from augtree.errors import TaskError
+from augtree.forests.hypergradient import Hypergradient
 from augtree.search import Cooldown, Retrain
 from augtree.tasks import Classification
-from augtree.tasks import trainer as trainer_module
+from augtree.training import trainer as trainer_module
 from augtree.transforms import Rotate, SamplePairing
-from augtree.weighting.step import Hypergradient
 
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():

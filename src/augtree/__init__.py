@@ -1,15 +1,15 @@
 """augtree learns data augmentation: trees of transformations, for images and for graphs."""
 
 from augtree import data, errors, tasks, testing, transforms
-from augtree.comparison import compare, evaluate, resume, train
+from augtree.comparison import compare, resume, train
 from augtree.errors import AugtreeError
+from augtree.evaluation import evaluate
+from augtree.forests import Weighted, Weighting, fit_forest, search_forest
 from augtree.policies import Forest, Tree, load, save
 from augtree.search import search_tree
 from augtree.transforms import spaces
 from augtree.transforms.wrap import wrap
-from augtree.weighting import Weighted, Weighting, fit_forest, search_forest
-
-__version__ = "0.1.0"
+from augtree.version import __version__ as __version__
 
 __all__ = [
     "AugtreeError",

@@ -19,13 +19,13 @@ from augtree.comparison import Comparison, compare, ways_of_run
 from augtree.data import Dataset, from_arrays, load
 from augtree.errors import OtherRunError
 from augtree.files import make_folder, write_atomically
+from augtree.forests import ForestResult, search_forest
 from augtree.keys import Key
 from augtree.policies import Forest
 from augtree.report import sheet
 from augtree.runs.store import read_spec
 from augtree.search.search import Watch
 from augtree.tasks import Classification
-from augtree.weighting import ForestResult, search_forest
 
 GROUPS = ("upright", "mirrored", "turned")
 LABELS, VALIDATION = 240, 600

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import augtree as at
-from augtree.comparison.trainings import is_free
+from augtree.baselines.ways import is_free
 from augtree.errors import ArgumentError
-from augtree.policies.named import find
+from augtree.policies.presets import find
 from augtree.search import Density
 from augtree.transforms.spaces import simclr_chain as simclr
 

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 import augtree as at
 from augtree.errors import ArgumentError
-from augtree.weighting.fit import WeightedTraining
+from augtree.forests.algorithm2 import WeightedTraining
 
 TASK = at.tasks.Classification(model="gin", steps=12, batch_size=16, optimizer="adamw")
 
@@ -60,7 +60,7 @@ def test_forests_of_other_groups_are_judged_in_those_of_the_data(tmp_path):
         (lambda: at.Weighted(forest("size0", "size1", "x")), "and no tree for, got 'x'"),
         (lambda: at.Weighted(at.Tree()), "forest must be a forest"),
         (lambda: at.Weighted(forest("size0"), merge="closest"), "merge must be one of nearest"),
-        (lambda: at.Weighted(forest("size0"), {"alpha": 3}), "weighting must be augtree.weighting.Weighting"),
+        (lambda: at.Weighted(forest("size0"), {"alpha": 3}), "weighting must be augtree.forests.Weighting"),
     ],
 )
 def test_what_does_not_fit_is_told(way, message):

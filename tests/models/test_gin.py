@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch_geometric.data import Batch, Data
 
 from augtree.models import Inputs, build
-from models.small import graph, trained
+from support.graph_networks import graph, trained
 
 POOLINGS = ["sum", "mean", "max"]
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from augtree.models.graph import degrees, one_hot, pool
-from augtree.models.sums import Sums
+from augtree.models.neighbour_sums import Sums
 
 
 def test_degrees_count_the_edges_that_come_in():

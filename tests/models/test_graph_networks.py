@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from augtree.errors import InputError
 from augtree.models.graph import POOLINGS
-from models.small import graph, trained
+from support.graph_networks import graph, trained
 
 RING = graph(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
 NETWORKS = pytest.mark.parametrize("name", ["gin", "resgcn"])

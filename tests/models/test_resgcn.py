@@ -5,10 +5,10 @@ import torch.nn.functional as F
 from torch_geometric.data import Batch, Data
 
 from augtree.models import Inputs, build
+from augtree.models.neighbour_sums import Sums
 from augtree.models.resgcn import convolved
-from augtree.models.sums import Sums
 from augtree.tasks.contrastive import Projection
-from models.small import graph, trained
+from support.graph_networks import graph, trained
 
 POOLINGS = ["sum", "mean", "max"]
 

@@ -7,7 +7,7 @@ import pytest
 
 import augtree as at
 from augtree.policies.export import COLOURS, in_words, tree_in_words
-from augtree.policies.named import find
+from augtree.policies.presets import find
 from augtree.transforms import (
     BUILT_IN,
     Chain,

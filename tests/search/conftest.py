@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cuts import cut, quick_disk  # noqa: F401 - fixtures
-from toys import whatever_is_best
 
 from augtree.search.scorers import density, retrain
+from support.searches import whatever_is_best
 
 
 @pytest.fixture(scope="module")
@@ -19,5 +18,5 @@ def full_trees():
 
 
 @pytest.fixture(autouse=True)
-def _quick_disk(quick_disk):  # noqa: F811
+def _quick_disk(quick_disk):
     pass

@@ -6,13 +6,13 @@ from concurrent.futures.process import BrokenProcessPool
 import numpy as np
 import pytest
 import torch
-from inline import Inline
-from toys import CORNERS, LINEAR, corners
 
 from augtree.errors import ArgumentError
 from augtree.search import branches
 from augtree.search.branches import Branch, Crew, begin_worker, crew, grown
 from augtree.search.play import Play
+from support.inline import Inline
+from support.searches import CORNERS, LINEAR, corners
 
 MIXTURE = Play(CORNERS).mixture()
 

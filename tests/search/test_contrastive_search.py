@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
-from toys import INVERT, bars, bench_on
 from typer.testing import CliRunner
 
 import augtree as at
@@ -15,6 +14,7 @@ from augtree.search import Cooldown, Density, Retrain, search_tree
 from augtree.tasks import Contrastive
 from augtree.transforms import Cutout, DropNodes, MaskNodes, Posterize, Rotate, Space
 from augtree.transforms.traits import STRONG
+from support.searches import INVERT, bars, bench_on
 
 DATA = bars(0, 0.5, train=64, val=128)
 TASK = Contrastive(
@@ -77,7 +77,7 @@ def test_density_must_draw_pairs_of_views_for_a_judge_that_compares_them(judge, 
         assert not [row for row in found.history if row.get("failed")]
     search(scorer=Density(), task=Contrastive(**{**vars(task), "views": "one"}))
     monkeypatch.setattr(
-        "augtree.tasks.trainer.Trainer.train", lambda *_, **__: pytest.fail("nothing must be trained")
+        "augtree.training.trainer.Trainer.train", lambda *_, **__: pytest.fail("nothing must be trained")
     )
     for rule in ("exact", "entropy"):
         with pytest.raises(

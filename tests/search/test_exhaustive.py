@@ -1,13 +1,13 @@
 from itertools import product
 
 import pytest
-from toys import INVERT, TASK, bars, bench_on
 
 from augtree import Tree, load, wrap
 from augtree.search import Retrain, resume, search_tree
 from augtree.search.exhaustive import count, score_all, trees
-from augtree.tasks.trainer import seed_of
+from augtree.training.trainer import seed_of
 from augtree.transforms import Brightness, Cutout, Posterize, Rotate
+from support.searches import INVERT, TASK, bars, bench_on
 
 THREE = [Rotate(0.6), Posterize(1.0), INVERT]
 OPTIONS = Retrain(train=0.7, repeats=2)

@@ -5,12 +5,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import TASK, bars
 
 from augtree import Tree, spaces
 from augtree.keys import Key
 from augtree.search.expectation import Expectation, arrivals, ways
 from augtree.transforms import AutoContrast, Equalize, Invert, Posterize, Rotate, SamplePairing
+from support.searches import TASK, bars
 
 DISTINCT = [c for c in spaces.images() if c.magnitude == 0.6 and not isinstance(c, SamplePairing)]
 DYADIC = [0.0, 0.25, 0.5, 0.75, 1.0]

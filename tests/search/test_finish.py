@@ -5,9 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from test_trunk import trunk_on
 from torch import nn
-from toys import CORNERS, INVERT, LINEAR, corners
 
 import augtree as at
 from augtree.keys import Key
@@ -20,9 +18,10 @@ from augtree.search.scorers.base import Model
 from augtree.search.scorers.cooldown import Plan
 from augtree.search.trunk import EVERYBODY
 from augtree.tasks import Classification
-from augtree.tasks.trainer import State
+from augtree.training.trainer import State
 from augtree.transforms import AutoAugment, Cutout, Flip, Identity, Posterize, RandAugment, Space, TrivialAugment
 from augtree.transforms.traits import ALONE
+from support.searches import CORNERS, INVERT, LINEAR, corners, trunk_on
 
 BASE = np.random.default_rng(0).gamma(1.0, 0.3, 400)
 STYLES = Space([RandAugment(m=5), RandAugment(), TrivialAugment(), Cutout(0.5)], basics=[Flip()])

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from toys import CORNERS, INVERT, corners
 
 import augtree as at
 from augtree.search.play import HALF, Play, in_words, one_of, policy_of
@@ -24,6 +23,7 @@ from augtree.transforms import (
     VerticalFlip,
 )
 from augtree.transforms.traits import ALONE, GEOMETRY, TONES
+from support.searches import CORNERS, INVERT, corners
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FLIP, UPSIDE = CORNERS.basics

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toys import INVERT
 
 from augtree import Tree
 from augtree.runs.store import Run
@@ -12,6 +11,7 @@ from augtree.search.grow import Built, Growth
 from augtree.search.result import Cost, FreePolicy, Importance, TreeResult, cost, history, importances
 from augtree.transforms import Cutout, Identity, Invert, OneOf
 from augtree.transforms.traits import ALONE
+from support.searches import INVERT
 
 COST = Cost(1000, 500, 2.5, 12.3, 40, 1.25)
 FREE = {

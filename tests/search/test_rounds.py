@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_trunk import bright_or_dark
-from toys import CORNERS, INVERT, LINEAR, QUICK, bench_on, corners, linear_model
 
 import augtree as at
 from augtree.errors import ArgumentError
@@ -32,6 +30,7 @@ from augtree.search.trunk import EVERYBODY
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, Posterize, Space, VerticalFlip
 from augtree.transforms.traits import ALONE
+from support.searches import CORNERS, INVERT, LINEAR, QUICK, bench_on, bright_or_dark, corners, linear_model
 
 DATA = corners(64, 128)
 UNBOUNDED = float("inf")

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from toys import CORNERS, INVERT, LINEAR, QUICK, SPACE, TASK, bars, corners
 
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError, PolicyFileError, RunError
@@ -23,9 +22,10 @@ from augtree.search import Density, Retrain, resume, search_tree
 from augtree.search.scorers.base import halves
 from augtree.search.search import parsed_budget
 from augtree.tasks import Classification
-from augtree.tasks.trainer import Trainer, seed_of
+from augtree.training.trainer import Trainer, seed_of
 from augtree.transforms import Cutout, DropNodes, MaskNodes, Posterize, Space
 from augtree.transforms.traits import ALONE, STRONG
+from support.searches import CORNERS, INVERT, LINEAR, QUICK, SPACE, TASK, bars, corners
 
 DATA = bars(0, 0.5, wrong=0.2)
 NOISY = bars(0, 0.5, val=128, wrong=0.1)
@@ -391,8 +391,8 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[2])
-from cuts import quickly
-from toys import QUICK
+from support.cuts import quickly
+from support.searches import QUICK
 from augtree import data
 from augtree.search import resume, search_tree
 from augtree.tasks import Classification
@@ -433,7 +433,7 @@ FAULTS = [*faults.POINTS, "result.written:6", "unit.recorded:12"]
 
 def test_killed_by_the_system_and_resumed_from_the_folder_alone(tmp_path):
     """SIGKILL in processes of their own, at every named point; nothing but the folder is left."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", SCRIPT, tmp_path, here, *FAULTS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for fault in FAULTS:
@@ -458,7 +458,9 @@ def test_arrays_must_be_given_again(tmp_path, cut):
 
 def test_a_model_of_one_s_own_must_be_given_again(tmp_path, cut):
     stopped(tmp_path / "a", cut)
-    with pytest.raises(RunError, match=r"model is a function \(toys.small_model\): give the task again, task=..."):
+    with pytest.raises(
+        RunError, match=r"model is a function \(support.searches.small_model\): give the task again, task=..."
+    ):
         resume(tmp_path / "a", data=DATA)
 
 

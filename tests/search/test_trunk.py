@@ -5,28 +5,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from toys import CORNERS, INVERT, LINEAR, QUICK, bench_on, corners, linear_model
 
 import augtree as at
 from augtree.data import from_arrays
 from augtree.search import search_tree
-from augtree.search.branches import Branch, Crew
-from augtree.search.design import Effect
+from augtree.search.branches import Branch
+from augtree.search.factorial import Effect
 from augtree.search.play import Play
 from augtree.search.scorers.cooldown import Plan
-from augtree.search.trunk import EVERYBODY, MOST, Finding, Trunk, asked_at, branched, common_play, runs_of, same_play
+from augtree.search.trunk import EVERYBODY, MOST, Finding, asked_at, branched, common_play, runs_of, same_play
 from augtree.tasks import Classification
-from augtree.tasks.trainer import seed_of
+from augtree.training.trainer import seed_of
 from augtree.transforms import Cutout, Flip, Identity, Posterize, RandAugment, Space, VerticalFlip
 from augtree.transforms.traits import ALONE, GEOMETRY, TONES
+from support.searches import (
+    CORNERS,
+    INVERT,
+    LINEAR,
+    QUICK,
+    bright_or_dark,
+    corners,
+    linear_model,
+    trunk_on,
+)
 
-PLAN = Plan(1.0, (0.25, 0.5), 0.3, 2)
 PLAY = Play(CORNERS)
-
-
-def trunk_on(data, plays, options=QUICK, plan=PLAN, task=LINEAR, seed=0):
-    bench = bench_on(data, CORNERS, task=task, seed=seed)
-    return Trunk(bench, Crew(bench.trainer), options, plan, plays, lambda *_, **__: None)
 
 
 def searched(data, space, seed=0, **more):
@@ -40,13 +43,6 @@ def symmetric(seed=0):
     left[labels == 1, :3] += 40
     pictures = np.concatenate([left, left[:, :, ::-1]], axis=2).astype(np.uint8)
     return from_arrays(pictures, labels, split=["train"] * 64 + ["val"] * 128, name="symmetric")
-
-
-def bright_or_dark(seed=0):
-    """Classes that are told by brightness alone."""
-    rng, labels = np.random.default_rng(seed), np.arange(192) % 2
-    pictures = rng.integers(0, 150, (192, 6, 6)) + 100 * labels[:, None, None]
-    return from_arrays(pictures.astype(np.uint8), labels, split=["train"] * 64 + ["val"] * 128, name="bright or dark")
 
 
 # ---- planted

@@ -12,7 +12,7 @@ from augtree.data import from_arrays
 from augtree.errors import ArgumentError, TaskError
 from augtree.tasks import Classification, Contrastive, SemiSupervised
 from augtree.transforms import Identity
-from tasks.small import blobs
+from support.blobs import blobs
 
 TASKS = [Classification, Contrastive, SemiSupervised]
 

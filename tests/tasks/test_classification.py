@@ -16,7 +16,7 @@ from augtree.policies.codec import Reader
 from augtree.search.search import task_again
 from augtree.tasks import Classification
 from augtree.transforms import Chain, Flip, Invert, Rotate
-from tasks.small import blobs, net
+from support.blobs import blobs, net
 
 NAMES = r"must be a name, or a function without arguments that makes a new nn\.Module"
 
@@ -180,7 +180,7 @@ class Maker:
 
 @pytest.mark.parametrize(
     ("model", "name"),
-    [(net, "tasks.small.net"), (functools.partial(net, 2), "functools.partial"), (Maker(), f"{__name__}.Maker")],
+    [(net, "support.blobs.net"), (functools.partial(net, 2), "functools.partial"), (Maker(), f"{__name__}.Maker")],
 )
 def test_a_function_stands_there_by_its_name_and_must_be_given_again(model, name):
     task = Classification(model=model, steps=1, device="cpu")

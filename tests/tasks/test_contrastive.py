@@ -5,48 +5,29 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch_geometric.data import Data
 
 import augtree as at
 from augtree import Forest, Tree
-from augtree.data import from_arrays
 from augtree.errors import ArgumentError, TaskError
-from augtree.policies.named import find
-from augtree.tasks import Classification, Contrastive
-from augtree.tasks import trainer as trainer_module
+from augtree.policies.presets import find
+from augtree.tasks import Classification
 from augtree.tasks.contrastive import alignment, blocks, neighbour_votes, nt_xent, uniformity, whole_batches
-from augtree.tasks.metrics import METRICS
 from augtree.tasks.probe import Probe
 from augtree.tasks.ridge import Ridge
+from augtree.training import trainer as trainer_module
+from augtree.training.metrics import METRICS
 from augtree.transforms import Cutout, DropNodes, Flip, Identity, Rotate
-from tasks.small import blobs, net, rows, same
+from support.blobs import blobs, net, rows, same
+from support.contrastive import graphs, task
 
 TREE = Tree().with_node(1, Rotate(0.6), p=0.7).with_node(2, Cutout(0.4), p=0.5)
 DATA = blobs()
 RATES = [0.05, 0.04, 0.03]
 
 
-def task(**more):
-    options = {"width": 4} if "model" not in more else {}
-    asked = {"model": "cnn", "steps": 6, "batch_size": 16, "lr": 0.05, "device": "cpu", "dim": 8, "options": options}
-    return Contrastive(**{**asked, **more})
-
-
 @pytest.fixture
 def ready():
     return task(preprocess=Flip()).prepare(DATA)
-
-
-def graphs(count=48):
-    """Rings (class 0) and stars (class 1) of several sizes, with node features that say nothing."""
-    made = []
-    for i in range(count):
-        n = 6 + i % 5
-        there = [(j, (j + 1) % n) for j in range(n)] if i % 2 == 0 else [(0, j) for j in range(1, n)]
-        both = torch.tensor(there + [(b, a) for a, b in there]).T
-        made.append(Data(x=torch.ones(n, 1), edge_index=both))
-    split = ["train", "val", "test", "train"] * (count // 4)
-    return from_arrays(made, np.arange(count) % 2, split=sorted(split), name="shapes")
 
 
 # ---- the loss

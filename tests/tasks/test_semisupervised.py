@@ -15,17 +15,17 @@ import augtree as at
 from augtree import Forest, Tree
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError, OtherRunError, TaskError
+from augtree.forests import Weighting
+from augtree.forests.hypergradient import Hypergradient
+from augtree.forests.implicit_gradient import Inner
 from augtree.runs import faults
 from augtree.search import Cooldown, Retrain, resume, search_tree
 from augtree.tasks import Classification
 from augtree.tasks.consistency import consistency, taught
 from augtree.tasks.semisupervised import SemiSupervised
-from augtree.tasks.trainer import seed_of, stream
+from augtree.training.trainer import seed_of, stream
 from augtree.transforms import Brightness, Cutout, Flip, Identity, Invert, MaskNodes, Posterize, Rotate
-from augtree.weighting import Weighting
-from augtree.weighting.hypergradient import Inner
-from augtree.weighting.step import Hypergradient
-from tasks.small import blobs, by_hand, net, same, wide_net
+from support.blobs import blobs, by_hand, net, same, wide_net
 
 INVERT = Invert(0.2)
 TREE = Tree().with_node(1, Rotate(0.6), p=0.7).with_node(2, Cutout(0.4), p=0.5)

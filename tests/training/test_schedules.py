@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from augtree.tasks import Classification
 from augtree.training.schedules import SCHEDULES, cool_down, rates, warm_up
 from augtree.transforms import RandAugment
-from tasks.small import blobs, same, task
+from support.blobs import blobs, same, task
 
 SHARES = st.floats(0, 1)
 STEPS = st.integers(0, 300)

@@ -3,7 +3,6 @@ import pytest
 import torch
 
 import augtree as at
-import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import (
@@ -23,6 +22,7 @@ from augtree.transforms import (
 )
 from augtree.transforms.autoaugment import POLICIES
 from augtree.transforms.composites import CHOICE, PALETTE
+from support import pillow_reference as pillow
 
 
 def test_trivial_augment_is_one_operation_at_one_of_31_levels():

@@ -4,12 +4,12 @@ import torch
 from PIL import Image, ImageOps
 from scipy import stats
 
-import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import Chain, Flip, Normalize, PadCrop, QuarterTurn, RandomCrop, ResizedCrop, VerticalFlip
 from augtree.transforms.crops import crop_tables
 from augtree.transforms.pictures import Shape
+from support import pillow_reference as pillow
 
 
 def test_flips_are_mirror_images_of_half_the_pictures(noise):

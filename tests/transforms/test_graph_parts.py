@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from augtree.policies.named import graphcl
+from augtree.policies.presets import graphcl
 from augtree.transforms import DropNodes, PermuteEdges
 from augtree.transforms.graph_parts import is_plain, joined, parts_of
 

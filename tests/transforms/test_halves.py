@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import augtree as at
-import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.testing import check_transform
@@ -18,6 +17,7 @@ from augtree.transforms import (
     images,
 )
 from augtree.transforms.composites import CHOICE
+from support import pillow_reference as pillow
 
 MOVES = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate"]
 TONES = ["Identity", "Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize"]

@@ -8,12 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
-import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import images
 from augtree.transforms.images import OPERATIONS, Color, Cutout, Geometry, Posterize, Rotate, SamplePairing, Solarize
 from augtree.transforms.pictures import Shape
+from support import pillow_reference as pillow
 
 MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
 

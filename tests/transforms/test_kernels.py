@@ -5,12 +5,12 @@ import pytest
 import torch
 from PIL import Image, ImageFilter, ImageOps
 
-import pillow_reference as pillow
 from augtree.transforms import kernels
 from augtree.transforms.crops import bilinear
 from augtree.transforms.images import ShearX, ShearY, TranslateX, TranslateY, shifted, turned
 from augtree.transforms.pictures import Shape
 from augtree.transforms.simclr import blur_weights
+from support import pillow_reference as pillow
 
 SHAPES = [(channels, *size) for channels in (1, 3) for size in pillow.SIZES]
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-import pillow_reference as pillow
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import ColorDistortion, GaussianBlur, GaussianNoise, Rotation, Sobel, kernels
 from augtree.transforms.pictures import Shape
+from support import pillow_reference as pillow
 
 
 def test_quarter_turns(noise):

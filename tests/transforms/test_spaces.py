@@ -5,7 +5,7 @@ from torch_geometric.data import Data
 
 import augtree as at
 from augtree.errors import ArgumentError
-from augtree.policies.named import find
+from augtree.policies.presets import find
 from augtree.transforms import (
     AutoAugment,
     Chain,

@@ -110,7 +110,7 @@ def fails(picture):
 @pytest.mark.parametrize(
     ("function", "takes", "message"),
     [
-        (fails, "chw", r"Fog \(test_wrap.fails\) raised KeyError: 'fog density'"),
+        (fails, "chw", r"Fog \(transforms.test_wrap.fails\) raised KeyError: 'fog density'"),
         (lambda x: x.float(), "chw", r"Fog must return uint8 \[3, 32, 24\] as it got, got float32 \[3, 32, 24\]"),
         (lambda x: x[:, :4], "chw", r"must return uint8 \[3, 32, 24\] as it got, got uint8 \[3, 4, 24\]"),
         (lambda x: None, "chw", "must return a tensor as it got, got NoneType"),
@@ -202,4 +202,4 @@ def test_it_is_a_value():
     assert one == other == pickle.loads(pickle.dumps(one))
     assert hash(one) == hash(other)
     assert one != at.wrap(invert, name="Other")
-    assert repr(one) == "wrap(test_wrap.invert, name='Neg', takes='chw')"
+    assert repr(one) == "wrap(transforms.test_wrap.invert, name='Neg', takes='chw')"

@@ -9,7 +9,7 @@ import typer
 
 from augtree.cli.app import Json, Seed, app, finish, say
 from augtree.errors import ArgumentError, DataError, PolicyFileError
-from augtree.policies.named import NAMED
+from augtree.policies.presets import NAMED
 
 
 @app.command()
@@ -62,7 +62,7 @@ def apply_policy(
     """Read everything, then write the sheet."""
     from augtree.files import write_atomically
     from augtree.policies import Forest, Tree
-    from augtree.policies.named import find
+    from augtree.policies.presets import find
     from augtree.report import sheet
 
     found = find(policy)
@@ -103,7 +103,7 @@ def check_target(out: Path, inputs: list[Path]) -> None:
 
 def check_place(place: Path) -> None:
     """Raise for data sets: a sheet shows pictures in files."""
-    from augtree.data.tu import is_tu
+    from augtree.data.graphs.tu import is_tu
 
     rule = f"{place}: must be a picture or a folder with pictures"
     if is_tu(place):

@@ -26,8 +26,8 @@ def list_sets(
     as_json: Json = False,
 ) -> None:
     """The data sets that have a name, and which of them are there."""
-    from augtree.data.catalogue import SETS, present
-    from augtree.data.sources import options_of, reader_of, root_of
+    from augtree.data.load import options_of, reader_of, root_of
+    from augtree.data.named.catalogue import SETS, present
 
     place = root_of(root)
     found = []

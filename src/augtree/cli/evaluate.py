@@ -20,9 +20,9 @@ Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new
 
 def check_evaluate(policies: list[str] | None, protocol: str | None, seen: str, out: Path | None) -> None:
     """Raise for options that no evaluation can have."""
-    from augtree.policies.named import find
+    from augtree.evaluation.protocols import find_protocol
+    from augtree.policies.presets import find
     from augtree.runs.store import check_place
-    from augtree.tasks.evaluation import find_protocol
 
     if protocol is not None:
         find_protocol(protocol)
@@ -76,9 +76,9 @@ def evaluate(
     run: Path | None = None,
 ) -> None:
     """Train encoders without labels, with each policy, and judge their features by the protocol of a paper."""
-    from augtree.comparison import evaluate as run_evaluation
     from augtree.comparison import free_policies
-    from augtree.tasks.evaluation import USUAL, find_protocol
+    from augtree.evaluation import evaluate as run_evaluation
+    from augtree.evaluation.protocols import USUAL, find_protocol
 
     folder = out or new_folder("evaluate")
     how = find_protocol(protocol or USUAL[data.domain])
@@ -132,7 +132,7 @@ def seen_of(seen: str, policies: dict[str, Any], data: Any, protocol: Any) -> tu
     """The samples whose labels were seen, where that is said, and what should be known of it."""
     import numpy as np
 
-    from augtree.comparison.evaluation import judged_on_seen, seen_in_run, seen_in_runs
+    from augtree.evaluation.leakage import judged_on_seen, seen_in_run, seen_in_runs
 
     if seen == SEEN:
         return None, []

@@ -37,9 +37,9 @@ def check_forest(
     seed: int,
 ) -> None:
     """Raise for options that no forest can have."""
+    from augtree.forests.search import METHODS
     from augtree.runs.store import check_place
     from augtree.search.search import checked_options
-    from augtree.weighting.forest import METHODS
 
     one_of("--space", space, SPACES)
     one_of("--method", method, METHODS)
@@ -108,7 +108,7 @@ def forest(
     as_json: Json = False,
 ) -> None:
     """Find out what each group of your data can bear, and train one model on all of them with learned weights."""
-    from augtree.weighting import fit_forest, search_forest
+    from augtree.forests import fit_forest, search_forest
 
     weighting = asked_of(weighting_of(alpha, eta, target, outer, weighting_option))
     folder = out or new_folder("forest")
@@ -147,7 +147,7 @@ def scorer_for(name: str | None, method: str) -> str:
 
 def asked_of(weighting: Any) -> dict[str, Any]:
     """The options of the weights that are not as they are anyway: the paper's method has others."""
-    from augtree.weighting import Weighting
+    from augtree.forests import Weighting
 
     usual = Weighting().spec()
     return {name: value for name, value in weighting.spec().items() if value != usual[name]}
@@ -157,7 +157,7 @@ def weighting_of(alpha: int, eta: float, target: str, outer: str, given: list[st
     """The options of the weights."""
     import dataclasses
 
-    from augtree.weighting import Weighting
+    from augtree.forests import Weighting
 
     plain = Weighting(alpha=alpha, eta=eta, target=target, outer=outer)
     known = {field.name: getattr(plain, field.name) for field in dataclasses.fields(plain)} | {"batch": 1}
@@ -173,7 +173,7 @@ def weighting_of(alpha: int, eta: float, target: str, outer: str, given: list[st
 def trees_of(place: Path) -> Any:
     """The trees of a forest's file or run."""
     from augtree.policies import Forest
-    from augtree.policies.named import find
+    from augtree.policies.presets import find
 
     found = find(str(place))
     if not isinstance(found, Forest):

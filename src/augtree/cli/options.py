@@ -142,7 +142,7 @@ def task_options(
     """
     import torch
 
-    from augtree.tasks.trainer import device_of
+    from augtree.training.trainer import device_of
 
     torch.set_num_threads(threads)
     device_of(device or "auto")
@@ -183,8 +183,8 @@ def task_options(
 
 def task(kind: str | None = None, **given: Any) -> Any:
     """The task that is asked for."""
+    from augtree.evaluation.protocols import PROTOCOLS
     from augtree.tasks import TASKS
-    from augtree.tasks.evaluation import PROTOCOLS
 
     protocols = {name: protocol for name, protocol in PROTOCOLS.items() if protocol.settings}
     kind = one_of("--task", kind or "classification", [*TASKS, *protocols])

@@ -21,7 +21,7 @@ OPTION = "--data-option"
 def read(source: str, root: Path | None, *, download: bool = False, own: Sequence[str] = (), **options: Any) -> Any:
     """A data set; `own` are options of its reader as NAME=VALUE."""
     from augtree.data import load
-    from augtree.data.sources import fetch_set, options_of, reader_of, root_of
+    from augtree.data.load import fetch_set, options_of, reader_of, root_of
 
     reader = reader_of(source, root_of(root))
     chosen = own_options(source, reader, own)
@@ -35,7 +35,7 @@ def read(source: str, root: Path | None, *, download: bool = False, own: Sequenc
 
 def own_options(source: str, reader: Callable[..., Any], given: Sequence[str]) -> dict[str, Any]:
     """Options of a reader from NAME=VALUE, each of the kind that the reader asks for."""
-    from augtree.data.sources import FOR_FOLDERS, options_of
+    from augtree.data.load import FOR_FOLDERS, options_of
 
     taken = {"progress", "cache", *FOR_FOLDERS}
     known = [name for name in options_of(reader) if name not in taken]

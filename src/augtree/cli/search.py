@@ -141,8 +141,9 @@ def resume(
 
     from augtree.cli.evaluate import tell_evaluation
     from augtree.cli.forest import tell_forest
-    from augtree.comparison import Comparison, Evaluation
+    from augtree.comparison import Comparison
     from augtree.comparison import resume as go_on
+    from augtree.evaluation import Evaluation
     from augtree.search import TreeResult
     from augtree.search.search import parsed_budget
 
@@ -204,8 +205,8 @@ def about_run(folder: Path) -> dict[str, Any]:
 
 def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -> None:
     """Raise for options that no comparison can have."""
-    from augtree.comparison.trainings import TRAIN_ON
-    from augtree.policies.named import find
+    from augtree.comparison.compare import TRAIN_ON
+    from augtree.policies.presets import find
     from augtree.runs.store import check_place
 
     one_of("--train-on", train_on, TRAIN_ON)
@@ -257,7 +258,7 @@ def varied(run: Path, vary: list[str]) -> dict[str, Any]:
     """A forest's run with other options of its weights."""
     from dataclasses import fields, replace
 
-    from augtree.weighting.weighted import weighted_of_run
+    from augtree.forests.weighted import weighted_of_run
 
     if not vary:
         return {}
@@ -279,7 +280,7 @@ def varied(run: Path, vary: list[str]) -> dict[str, Any]:
 
 def named(policies: list[str]) -> dict[str, Any]:
     """Policies by short names: those they have, or their folder's where several files are called alike."""
-    from augtree.policies.named import NAMED
+    from augtree.policies.presets import NAMED
 
     found: dict[str, Any] = {}
     for policy in policies:
@@ -306,7 +307,7 @@ def tell_comparison(result: Any, folder: Path, as_json: bool) -> None:
 def check_train(policy: str, out: Path | None) -> None:
     """Raise for options that no training can have."""
     from augtree.files import check_folder
-    from augtree.policies.named import find
+    from augtree.policies.presets import find
 
     find(policy)
     if out is not None:

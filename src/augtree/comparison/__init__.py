@@ -1,23 +1,22 @@
 """Policies side by side, the same budget for each; and one model to keep."""
 
-from augtree.comparison.controls import Longer, Searched, Soup
-from augtree.comparison.evaluation import Evaluation, evaluate
-from augtree.comparison.model import Trained, train
-from augtree.comparison.runs import ways_of_run
-from augtree.comparison.table import Comparison, Line
-from augtree.comparison.trainings import Asked, compare, free_policies, policy_of, resume
+from augtree.baselines.controls import Longer, Searched, Soup
+from augtree.baselines.ways import Asked, free_policies, policy_of
+from augtree.comparison.compare import compare
+from augtree.comparison.result import Comparison, Line
+from augtree.comparison.resume import resume
+from augtree.comparison.rows import ways_of_run
+from augtree.comparison.train import Trained, train
 
 __all__ = [
     "Asked",
     "Comparison",
-    "Evaluation",
     "Line",
     "Longer",
     "Searched",
     "Soup",
     "Trained",
     "compare",
-    "evaluate",
     "free_policies",
     "policy_of",
     "resume",

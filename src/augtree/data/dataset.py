@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from augtree.data.cache import from_pickle, gathered, to_pickle
+from augtree.data.pictures.cache import from_pickle, gathered, to_pickle
 from augtree.data.splits import SPLITS, UNLABELLED, choose
 from augtree.errors import ArgumentError, nearest, whole_number
 from augtree.transforms.base import Transform

@@ -13,9 +13,9 @@ from augtree.errors import ArgumentError, nearest, whole_number
 from augtree.models.base import Inputs, Model
 from augtree.models.cnn import Cnn
 from augtree.models.gin import Gin
+from augtree.models.pretrained import load_weights
 from augtree.models.resgcn import ResGcn
 from augtree.models.resnet import resnet18, resnet50
-from augtree.models.weights import load_weights
 from augtree.models.wide_resnet import WideResNet, check_form
 
 __all__ = ["Inputs", "Model", "build"]

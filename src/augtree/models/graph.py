@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, one_of, whole_number
-from augtree.models.sums import Sums
+from augtree.models.neighbour_sums import Sums
 
 POOLINGS = ("sum", "mean", "max")
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from augtree.models.base import Inputs, Model
 from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
-from augtree.models.sums import Sums
+from augtree.models.neighbour_sums import Sums
 
 HIGHEST_DEGREE = 100
 

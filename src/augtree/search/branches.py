@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from augtree.errors import ArgumentError, AugtreeError
 from augtree.tasks import Task
-from augtree.tasks.trainer import Rows, State, Trainer
+from augtree.training.trainer import Rows, State, Trainer
 from augtree.transforms import Space
 from augtree.transforms.base import Policy
 

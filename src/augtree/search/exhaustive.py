@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from augtree.policies import Tree
 from augtree.search.scorers.base import Entry, Score
 from augtree.search.scorers.retrain import Trainings
-from augtree.tasks.trainer import seed_of
+from augtree.training.trainer import seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
 

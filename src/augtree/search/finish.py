@@ -13,13 +13,13 @@ from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.policies.export import tree_in_words
 from augtree.search.branches import Branch, Losses
-from augtree.search.design import Effect
+from augtree.search.factorial import Effect
 from augtree.search.grow import BudgetSpentError, Built
 from augtree.search.play import Play
 from augtree.search.scorers.base import Model, mean, se
 from augtree.search.trunk import EVERYBODY, Trunk, branched
-from augtree.tasks.trainer import State, Trainer, seed_of
 from augtree.training.schedules import cool_down
+from augtree.training.trainer import State, Trainer, seed_of
 from augtree.transforms import AutoAugment, Identity, RandAugment, TrivialAugment
 from augtree.transforms.base import Policy, Transform
 from augtree.transforms.traits import ALONE

@@ -17,7 +17,7 @@ from augtree.policies import Tree
 from augtree.policies.export import tree_in_words
 from augtree.runs.store import Run
 from augtree.search.grow import Growth
-from augtree.tasks.trainer import Passes, State, seed_of
+from augtree.training.trainer import Passes, State, seed_of
 from augtree.transforms.traits import ALONE, GEOMETRY, TONES, TRAIT_WORDS
 
 BOOTSTRAPS = 1000

@@ -23,9 +23,9 @@ from augtree.search.scorers.base import LONGEST_REASON, Bench, mean
 from augtree.search.scorers.cooldown import BUDGET, Cooldown, Plan
 from augtree.search.trunk import EVERYBODY, Trunk, runs_of
 from augtree.tasks import Task
-from augtree.tasks.metrics import METRICS
-from augtree.tasks.trainer import Trainer, seed_of
-from augtree.training.saved import model_files
+from augtree.training.metrics import METRICS
+from augtree.training.model_files import model_files
+from augtree.training.trainer import Trainer, seed_of
 from augtree.transforms import Space
 from augtree.transforms.base import Policy, Transform
 from augtree.transforms.traits import ALONE

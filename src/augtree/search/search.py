@@ -13,6 +13,7 @@ import torch
 
 from augtree import data as data_sets
 from augtree.data import Dataset
+from augtree.data.presets import find_for
 from augtree.errors import ArgumentError, AugtreeError, DataError, RunError, nearest, number, whole_number
 from augtree.policies import Tree
 from augtree.policies.codec import Reader, to_json
@@ -28,8 +29,7 @@ from augtree.search.scorers.base import Score, mean, se
 from augtree.search.scorers.cooldown import Cooldown
 from augtree.search.scorers.retrain import Retrain, Trainings
 from augtree.tasks import TASKS, Classification, Contrastive, Task
-from augtree.tasks.named import find_for
-from augtree.tasks.trainer import Trainer, seed_of
+from augtree.training.trainer import Trainer, seed_of
 from augtree.transforms import Space, Transform, spaces
 from augtree.transforms.base import Policy
 

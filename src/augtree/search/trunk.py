@@ -16,12 +16,12 @@ import numpy as np
 from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.search.branches import Branch, Crew, Losses
-from augtree.search.design import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
+from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
 from augtree.search.play import Play, Plays, in_words
 from augtree.search.scorers.base import Bench, Model, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
-from augtree.tasks.trainer import Rows, State, seed_of
 from augtree.training.schedules import cool_down, rates
+from augtree.training.trainer import Rows, State, seed_of
 from augtree.transforms.base import Policy
 from augtree.transforms.traits import ALONE
 

@@ -15,9 +15,9 @@ from torch import nn
 from augtree import models
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, number, one_of, whole_number
-from augtree.tasks.metrics import METRICS
-from augtree.tasks.trainer import Trainer, device_of
+from augtree.training.metrics import METRICS
 from augtree.training.schedules import SCHEDULES, rates
+from augtree.training.trainer import Trainer, device_of
 from augtree.transforms.base import Policy
 
 DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}

@@ -8,7 +8,7 @@ from typing import ClassVar
 from augtree.data import Dataset
 from augtree.errors import number
 from augtree.tasks.base import DEFAULTS, Task, check_model, plain
-from augtree.tasks.trainer import Trainer
+from augtree.training.trainer import Trainer
 
 __all__ = ["DEFAULTS", "Classification", "check_model", "plain"]
 

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 
 from augtree import models
 from augtree.data import Dataset
+from augtree.data.presets import find_for
 from augtree.errors import ArgumentError, TaskError, number, one_of, whole_number
 from augtree.tasks.base import Task
-from augtree.tasks.metrics import METRICS
-from augtree.tasks.named import find_for
 from augtree.tasks.probe import Probe
 from augtree.tasks.ridge import Ridge
-from augtree.tasks.trainer import Order, Rows, State, Trainer, seed_of, seeded, some, stream
+from augtree.training.metrics import METRICS
+from augtree.training.trainer import Order, Rows, State, Trainer, seed_of, seeded, some, stream
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_parts import parts_of
 

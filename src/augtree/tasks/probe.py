@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from augtree.errors import ArgumentError, need
-from augtree.tasks.metrics import METRICS, Floats, Labels
+from augtree.training.metrics import METRICS, Floats, Labels
 
 MOST_ITERATIONS = 1000
 NEVER = -1e3

@@ -21,8 +21,8 @@ from augtree.errors import ArgumentError, DataError, number, one_of, whole_numbe
 from augtree.keys import Key
 from augtree.tasks.classification import Classification
 from augtree.tasks.consistency import SCHEDULES, annealed, consistency, divergence, signal_threshold, taught
-from augtree.tasks.trainer import CHUNK_BYTES, Order, Rows, State, Trainer, seed_of, some
-from augtree.tasks.weights import Optimizer, Weights
+from augtree.training.optimizers import Optimizer, Weights
+from augtree.training.trainer import CHUNK_BYTES, Order, Rows, State, Trainer, seed_of, some
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_parts import joined

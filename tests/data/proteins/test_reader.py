@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from protein_files import MMCIF, MMCIF_PLDDT, MMCIF_TYPES, PDB, chain_pdb, gaf_line, write_inputs
 
 from augtree.data.proteins import (
     build_proteins,
@@ -17,6 +16,7 @@ from augtree.data.proteins import (
 )
 from augtree.data.proteins.reader import figures
 from augtree.errors import ArgumentError, DataError
+from support.protein_files import MMCIF, MMCIF_PLDDT, MMCIF_TYPES, PDB, chain_pdb, gaf_line, write_inputs
 
 PROCESS, GROWTH, PART, FUNCTION, BINDING = (f"GO:000000{i}" for i in (1, 2, 3, 4, 6))
 

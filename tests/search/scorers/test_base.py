@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import INVERT, SPACE, bars, bench_on
 
 from augtree import Tree, spaces, wrap
 from augtree.errors import TaskError
@@ -13,9 +12,10 @@ from augtree.runs.store import Run
 from augtree.search.grow import BudgetSpentError
 from augtree.search.scorers import base
 from augtree.search.scorers.base import Entry, Score, best, distinct, halves, verdict
-from augtree.tasks.trainer import State
+from augtree.training.trainer import State
 from augtree.transforms import AutoContrast, Identity, Invert, Posterize, Rotate
 from augtree.transforms.base import Transform
+from support.searches import INVERT, SPACE, bars, bench_on
 
 YARD = np.array([1.0, 2.0, 3.0, 6.0])
 HALF = Entry(INVERT, 0.5)

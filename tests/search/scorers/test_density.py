@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from toys import INVERT, SPACE, TASK, bars, bench_on
 
 from augtree import Tree, wrap
 from augtree.errors import ArgumentError
@@ -11,6 +10,7 @@ from augtree.search import search_tree
 from augtree.search.scorers import Density
 from augtree.search.scorers.base import Score
 from augtree.transforms import AutoContrast, Equalize, Identity, Posterize, Solarize
+from support.searches import INVERT, SPACE, TASK, bars, bench_on
 
 FIXED = [AutoContrast(0.2), Equalize(0.2), INVERT]
 """Nothing is drawn for these: their losses are known without knowing the draws."""

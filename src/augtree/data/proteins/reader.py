@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.data.dataset import Dataset
-from augtree.data.proteins.annotations import Labels
-from augtree.data.proteins.edges import both_ways, unpacked
-from augtree.data.proteins.layout import ARRAYS, FORMAT, KIND, LABELS, MANIFEST, PROTEINS
-from augtree.data.proteins.ontology import NAMESPACES, text_lines
-from augtree.data.proteins.structures import NUMBERS, UNKNOWN
+from augtree.data.proteins.build.annotations import Labels
+from augtree.data.proteins.build.edges import both_ways, unpacked
+from augtree.data.proteins.build.layout import ARRAYS, FORMAT, KIND, LABELS, MANIFEST, PROTEINS
+from augtree.data.proteins.build.ontology import NAMESPACES, text_lines
+from augtree.data.proteins.build.structures import NUMBERS, UNKNOWN
 from augtree.data.splits import choose, make_split
 from augtree.errors import ArgumentError, DataError, nearest, need, whole_number
 

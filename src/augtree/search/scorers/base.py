@@ -18,7 +18,7 @@ from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.grow import BudgetSpentError, Built
 from augtree.tasks.base import Task
-from augtree.tasks.trainer import Rows, State, Trainer, seed_of
+from augtree.training.trainer import Rows, State, Trainer, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
 from augtree.transforms.images import Plain

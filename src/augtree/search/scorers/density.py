@@ -24,7 +24,7 @@ from augtree.search.expectation import Expectation, Way, arrivals
 from augtree.search.grow import Built
 from augtree.search.scorers.base import Bench, Entry, Losses, Score, ScorerOptions, best, verdict, with_entry
 from augtree.tasks import Contrastive, Task
-from augtree.tasks.trainer import Rows, State, seed_of
+from augtree.training.trainer import Rows, State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
 

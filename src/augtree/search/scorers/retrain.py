@@ -13,7 +13,7 @@ from augtree.errors import number, whole_number
 from augtree.policies import Tree
 from augtree.search.grow import Built
 from augtree.search.scorers.base import Bench, Entry, Losses, Score, ScorerOptions, best, verdict, with_entry
-from augtree.tasks.trainer import Rows, seed_of
+from augtree.training.trainer import Rows, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
 

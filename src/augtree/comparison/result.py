@@ -1,0 +1,218 @@
+"""What `compare` gives: a row for each policy and seed, and the table, files and verdict that follow from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from augtree.tables import figure, markdown, plus_minus, signed
+from augtree.training.metrics import METRICS
+
+SHOWN_GROUPS = 6
+"""Where there are more, they are in the CSV alone."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one policy did: means over seeds, with their standard deviation. Trainings that failed are left out."""
+
+    policy: str
+    seeds: int
+    mean: float | None
+    """None where every training failed."""
+    spread: float | None
+    """None where there is one training."""
+    difference: float | None
+    """To the best free policy, paired by seed; None for that policy itself."""
+    difference_se: float | None
+    worst_group: float | None
+    val: float | None
+    failed: int = 0
+    """How many trainings failed, beside those of `seeds`."""
+    reason: str = ""
+    """Why the first of them did."""
+    worst_spread: float | None = None
+    cost: float | None = None
+    """What one of them costs, in training equivalents, judging included."""
+    groups: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
+    """Mean and standard deviation in each group."""
+
+    @property
+    def failures(self) -> str:
+        """How many trainings failed and why, in a few words."""
+        return f"{self.failed} of {self.failed + self.seeds} failed: {self.reason}" if self.failed else ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome of `compare`: a row for each policy and seed, and what follows from them."""
+
+    metric: str
+    rows: Sequence[Mapping[str, Any]]
+    free: Sequence[str]
+    """The policies that need no search."""
+    judged_on: str
+    """The split that the table is about."""
+    notes: Sequence[str] = ()
+    controls: Sequence[str] = ()
+    """What a search must beat at its own cost: trainings with free policies that took as long."""
+    finished: Sequence[str] = ()
+    """Searches, judged by the model that each ends with."""
+
+    @property
+    def best_free(self) -> str | None:
+        """The free policy that is best on validation data (without any, the first): the test data chooses nothing."""
+        return self._best(self.free)
+
+    def _best(self, names: Sequence[str]) -> str | None:
+        trained = [name for name in names if self._values(name)]
+        scores = {name: self._mean(name, "val") for name in trained}
+        known = {name: score for name, score in scores.items() if score is not None}
+        if not known:
+            return trained[0] if trained else None
+        return (max if METRICS[self.metric].higher_is_better else min)(known, key=lambda name: known[name])
+
+    def lines(self) -> list[Line]:
+        """A line for each policy, in the order in which they were given; those that only failed come last."""
+        names = list(dict.fromkeys(row["policy"] for row in self.rows))
+        return sorted(map(self._line, names), key=lambda line: line.mean is None)
+
+    def _line(self, name: str) -> Line:
+        mine, reasons = self._values(name), self._failed(name)
+        if not mine:
+            return Line(name, 0, None, None, None, None, None, None, len(reasons), reasons[0])
+        reference = self.best_free
+        difference = error = None
+        if reference is not None and name != reference:
+            difference, error = self._difference(name, reference)
+        values = np.array(list(mine.values()))
+        spread = float(values.std(ddof=1)) if len(values) > 1 else None
+        worst, val = self._spread(name, "worst_group"), self._mean(name, "val")
+        failed = (len(reasons), reasons[0] if reasons else "")
+        groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
+        figures = (len(mine), float(values.mean()), spread, difference, error, worst and worst[0], val, *failed)
+        return Line(name, *figures, worst_spread=worst and worst[1], cost=self._mean(name, "cost"), groups=groups)
+
+    def _difference(self, name: str, reference: str) -> tuple[float | None, float | None]:
+        """By how much one is above another, paired by seed, with the standard error."""
+        mine, other = self._values(name), self._values(reference)
+        pairs = np.array([mine[seed] - other[seed] for seed in mine if seed in other])
+        difference = float(pairs.mean()) if len(pairs) else None
+        return difference, float(pairs.std(ddof=1) / np.sqrt(len(pairs))) if len(pairs) > 1 else None
+
+    def _groups(self) -> list[str]:
+        return [column[6:] for column in dict.fromkeys(c for row in self.rows for c in row) if column[:6] == "group "]
+
+    def _spread(self, name: str, column: str) -> tuple[float, float | None] | None:
+        found = [row[column] for row in self.rows if row["policy"] == name and row.get(column) is not None]
+        if not found:
+            return None
+        return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else None
+
+    def _values(self, name: str) -> dict[int, float]:
+        rows = [row for row in self.rows if row["policy"] == name and "failed" not in row]
+        return {row["seed"]: row[self.judged_on] for row in rows}
+
+    def _failed(self, name: str) -> list[str]:
+        return [row["failed"] for row in self.rows if row["policy"] == name and "failed" in row]
+
+    def _mean(self, name: str, column: str) -> float | None:
+        found = [row[column] for row in self.rows if row["policy"] == name and row.get(column) is not None]
+        return float(np.mean(found)) if found else None
+
+    def verdict(self) -> str:
+        """Whether the search helped, plainly; which of its policies is spoken of is chosen on validation data too."""
+        failures = [f"Trainings with {line.policy}: {line.failures}." for line in self.lines() if line.failed]
+        return " ".join([self._verdict(), *self._at_equal_cost(), *self._worst_verdict(), *failures])
+
+    @property
+    def _candidates(self) -> list[str]:
+        """The rows of a search: neither free policies nor controls."""
+        return [line.policy for line in self.lines() if line.policy not in {*self.free, *self.controls}]
+
+    def _at_equal_cost(self) -> list[str]:
+        """The finished model beside the best of the controls, which validation data chooses."""
+        mine, control = self._best(self.finished), self._best(self.controls)
+        if mine is None or control is None:
+            return []
+        difference, error = self._difference(mine, control)
+        if difference is None:
+            return []
+        ahead = difference if METRICS[self.metric].higher_is_better else -difference
+        doubt = ": not more than noise" if error is None or abs(ahead) < 2 * error else ""
+        side = "behind" if ahead < 0 else "ahead of"
+        return [f"At the same cost, {mine} is {abs(ahead):.4f}{plus_minus(error)} {side} {control}{doubt}."]
+
+    def _worst_verdict(self) -> list[str]:
+        lines = {line.policy: line for line in self.lines()}
+        reference, best = self.best_free, self._best(self._candidates)
+        if reference is None or best is None or None in (lines[best].worst_group, lines[reference].worst_group):
+            return []
+        mine, other = (figure(lines[name].worst_group, lines[name].worst_spread) for name in (best, reference))
+        return [f"In the worst group: {best} {mine}, {reference} {other}."]
+
+    def _verdict(self) -> str:
+        lines = {line.policy: line for line in self.lines()}
+        reference, best = self.best_free, self._best(self._candidates)
+        if reference is None or best is None or lines[best].difference is None:
+            return "There must be a free policy and another one, with a seed in common, for a verdict."
+        sign = 1 if METRICS[self.metric].higher_is_better else -1
+        ahead, noise = sign * (lines[best].difference or 0.0), lines[best].difference_se
+        figures = f"{abs(ahead):.4f}{plus_minus(noise)}"
+        if ahead == 0:
+            return f"The search did not help: {best} does just as {reference}, which is free."
+        if ahead < 0:
+            return f"The search did not help: {best} is {figures} behind {reference}, which is free."
+        chosen = "the best free policy" if lines[reference].val is not None else "which is free"
+        doubt = ": not more than noise" if noise is None or ahead < 2 * noise else ""
+        return f"{best} is {figures} ahead of {reference}, {chosen}{doubt}."
+
+    def to_text(self) -> str:
+        """The table, as Markdown."""
+        lines, reference = self.lines(), self.best_free
+        columns = {
+            "policy": [line.policy for line in lines],
+            f"{self.metric}, {self.judged_on}": [figure(line.mean, line.spread) or "failed" for line in lines],
+            "seeds": [str(line.seeds) for line in lines],
+        }
+        if reference is not None:
+            columns[f"difference to {reference}"] = [signed(line.difference, line.difference_se) for line in lines]
+        if any(line.cost is not None for line in lines):
+            columns["trainings"] = ["" if line.cost is None else f"{line.cost:.1f}" for line in lines]
+        if any(line.worst_group is not None for line in lines):
+            columns["worst group"] = [figure(line.worst_group, line.worst_spread) for line in lines]
+        if 1 < len(self._groups()) <= SHOWN_GROUPS:
+            for group in self._groups():
+                columns[group] = [figure(*line.groups.get(group, (None, None))) for line in lines]
+        if any(line.failed for line in lines):
+            columns["failed"] = [line.failures.replace("|", "\\|") for line in lines]
+        return markdown(columns)
+
+    def to_csv(self) -> str:
+        """A row for each policy and seed."""
+        text = io.StringIO()
+        columns = list(dict.fromkeys(key for row in self.rows for key in row))
+        columns.sort(key=lambda column: column == "failed")  # at the end
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def to_json(self) -> str:
+        """Everything."""
+        content = {
+            "metric": self.metric,
+            "judged_on": self.judged_on,
+            "best_free": self.best_free,
+            "verdict": self.verdict(),
+            "lines": [vars(line) for line in self.lines()],
+            "rows": [dict(row) for row in self.rows],
+            "notes": list(self.notes),
+        }
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"

@@ -1,0 +1,161 @@
+"""Finds a data set by its name or its path."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from augtree.data.dataset import Dataset
+from augtree.data.graphs.tu import is_tu, tu_dataset
+from augtree.data.groups import By, group
+from augtree.data.named.catalogue import CATALOGUE, UNION
+from augtree.data.named.chestxray import read_chestxray14
+from augtree.data.named.cifar import read_cifar10, read_cifar100
+from augtree.data.named.digits import read_digits
+from augtree.data.named.download import fetch
+from augtree.data.named.fundus import read_aptos2019, read_jinchi, read_messidor2, read_retinopathy
+from augtree.data.named.idx import read_fashion_mnist, read_mnist
+from augtree.data.named.iwildcam import read_iwildcam
+from augtree.data.named.svhn import read_svhn
+from augtree.data.pictures.folder import read_folder
+from augtree.data.proteins import is_proteins, read_human_proteins, read_proteins
+from augtree.errors import ArgumentError, DataError, nearest
+
+Reader = Callable[..., Dataset]
+READERS: dict[str, Reader] = {
+    "cifar10": read_cifar10,
+    "cifar100": read_cifar100,
+    "svhn": read_svhn,
+    "mnist": read_mnist,
+    "fashion-mnist": read_fashion_mnist,
+    "iwildcam": read_iwildcam,
+    "messidor2": read_messidor2,
+    "aptos2019": read_aptos2019,
+    "jinchi": read_jinchi,
+    "retinopathy": read_retinopathy,
+    "chestxray14": read_chestxray14,
+    "human-proteins": read_human_proteins,
+}
+"""Sets that are read from below the root; beside them are digits and the TU sets."""
+FOR_FOLDERS = ("size", "split_by")
+
+
+def load(
+    source: str | Path,
+    root: str | Path | None = None,
+    *,
+    size: int | None = None,
+    split_by: str | None = None,
+    train: int | None = None,
+    val: int | None = None,
+    labels: int | None = None,
+    groups: By | None = None,
+    merge: str | None = None,
+    fill: int | None = None,
+    download: bool = False,
+    seed: int = 0,
+    **options: Any,
+) -> Dataset:
+    """A data set by its name (`augtree data list`), or from a folder or zip file of pictures or of a TU set.
+
+    `root` is where named sets lie (default: the environment's AUGTREE_DATA, or "data"); with `download`, files that
+    are not there are fetched to it. `size` and `split_by` are for pictures in files, see `read_folder`; `train` and
+    `val` keep that many samples, see `Dataset.few`, and then `labels` keeps that many labels, see
+    `Dataset.with_labels`; `groups` and `merge` make other groups, see `group`; `fill` is what geometry should
+    uncover. Other options are those of the reader (svhn: extra; iwildcam: cameras; pictures: cache; ...).
+    """
+    place = root_of(root)
+    given = {"size": size, "split_by": split_by, **options}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if download:
+        fetch_set(str(source), place, wanted)
+    found = find(str(source), place, seed, wanted).few(train, val, seed).with_labels(labels, seed)
+    if groups is not None or merge is not None:
+        found = group(found, "given" if groups is None else groups, merge=merge)
+    if fill is None:
+        return found
+    return replace(found, fill=fill, source=found.source and {**found.source, "fill": fill})
+
+
+def root_of(root: str | Path | None) -> Path:
+    """Where named sets lie."""
+    return Path(root) if root is not None else Path(os.environ.get("AUGTREE_DATA") or "data")
+
+
+def fetch_set(source: str, root: Path, options: Mapping[str, Any], **more: Any) -> None:
+    """Fetch the files of a named set that are not there; a path needs none."""
+    if source not in CATALOGUE:
+        raise ArgumentError("download", f"must be left out for {source}: it is for named sets", True)
+    for name in UNION if source == "retinopathy" else (source,):
+        fetch(name, root, optional=bool(options.get("extra")), **more)
+
+
+def find(source: str, root: Path, seed: int, options: Mapping[str, Any]) -> Dataset:
+    """The data set that is meant."""
+    if source == "digits":
+        return read_digits(seed=seed, **checked(source, read_digits, options))
+    if source in READERS:
+        return READERS[source](root, seed=seed, **checked(source, READERS[source], options))
+    path = next((path for path in places(source, root) if path.exists()), None)
+    if path is None:
+        raise unknown(source, root)
+    reader = reader_for(path)
+    return reader(path, seed=seed, **checked(source, reader, options))
+
+
+def reader_for(path: Path) -> Reader:
+    """What reads the set at a path."""
+    if is_proteins(path):
+        return read_proteins
+    return tu_dataset if is_tu(path) else read_folder
+
+
+def checked(source: str, reader: Reader, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options, if this set has them."""
+    known = options_of(reader)
+    for name, value in options.items():
+        if name not in known and name in FOR_FOLDERS:
+            raise ArgumentError(name, f"must be left out for {source}: it is for pictures in folders", value)
+        if name not in known:
+            has = f"which has {', '.join(known)}" if known else "which has none"
+            raise ArgumentError(name, f"must be an option of {source}, {has}{nearest(name, known)}", value)
+    return options
+
+
+def options_of(reader: Reader) -> dict[str, Any]:
+    """The options of a reader, with what they are where they are left out."""
+    parameters = inspect.signature(reader).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "seed"}
+
+
+def reader_of(source: str, root: Path) -> Reader:
+    """What reads a set by its name or its path, whether it is there or not."""
+    if source in CATALOGUE:
+        return read_digits if source == "digits" else READERS.get(source, tu_dataset)
+    path = next((path for path in places(source, root) if path.exists()), None)
+    return read_folder if path is None else reader_for(path)
+
+
+def places(source: str, root: Path) -> list[Path]:
+    """Where a path or a name may lie, the likeliest first."""
+    below = [root / part / f"{source}{end}" for part in ("tu", "", "images") for end in (".zip", "")]
+    if source not in CATALOGUE:
+        return [Path(source), *below]
+    folder = CATALOGUE[source].folder(root)
+    return [Path(source)] if folder is None else [Path(source), folder / f"{source}.zip", folder]
+
+
+def unknown(source: str, root: Path) -> DataError:
+    """The error for what is not there."""
+    if source in CATALOGUE:
+        return CATALOGUE[source].missing(root, f"{source}.zip or {source}/ (in tu/ or beside it)")
+    same = next((name for name in CATALOGUE if name.lower() == source.lower()), None)
+    guess = nearest(same or source, CATALOGUE) or nearest(source.lower(), CATALOGUE)
+    return DataError(
+        f"source must be a folder, a zip file or one of {', '.join(CATALOGUE)}, "
+        f"got {source!r}{guess}; also looked below {root}"
+    )

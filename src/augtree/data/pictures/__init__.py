@@ -1,0 +1,1 @@
+"""Pictures in files: folders, tables, decoding, the cache."""

@@ -1,0 +1,223 @@
+"""What a forest comes with: its weights and their way, how every group does, and what mattered there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from augtree.data import Dataset
+from augtree.data.groups import ALL
+from augtree.errors import ArgumentError
+from augtree.policies import Forest
+from augtree.search.play import in_words
+from augtree.search.result import TreeResult
+from augtree.tables import markdown
+from augtree.training.metrics import METRICS
+from augtree.training.trainer import Passes, State, Trainer
+
+Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""By split, by group (and `all`), by metric; `samples` is their number."""
+
+
+@dataclass(frozen=True)
+class ForestResult:
+    """The outcome of `search_forest` and `fit_forest`."""
+
+    forest: Forest
+    model: nn.Module = field(repr=False)
+    """The trained model, in eval mode; pictures are normalised by `mean` and `std` of 0..1."""
+    weights: Mapping[str, float]
+    history: Sequence[Mapping[str, Any]] = field(repr=False)
+    """A row for each update of the weights."""
+    measures: Measures = field(repr=False)
+    """How the model does."""
+    plain: Measures = field(repr=False)
+    """How a model without augmentation or weights does, trained for as long; empty where that was left out."""
+    effective_size: float
+    """N_w: as many samples as the groups are worth at these weights."""
+    similarity: Mapping[str, Any] = field(repr=False)
+    """The paper's s(i, j) of the groups' features, without and with the forest; empty where that was left out."""
+    trees: Mapping[str, TreeResult] = field(repr=False)
+    """The search of each group's tree, with the paper's method; else empty."""
+    cost: Mapping[str, float]
+    """Training equivalents and seconds, of the searches and of the weighted training."""
+    notes: Sequence[str]
+    metric: str
+    deterministic: bool
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    out_of_play: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What left each group's play; empty where nothing was searched, or with the paper's method."""
+    findings: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    """What each look said of each factor, in all groups together and in each."""
+    cooled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Validation loss and metric after each of the last cool-downs: with the forest, and with one policy for all."""
+    members: Sequence[str] = ()
+    """The cool-downs whose average the model is."""
+    state: State | None = field(default=None, repr=False)
+    """The model as the trainer keeps it."""
+    passes: Passes = field(default_factory=Passes, repr=False)
+    """The samples that went through models."""
+    out: Path | None = None
+
+    def average(self, split: str = "test", measures: Measures | None = None) -> float | None:
+        """The metric on all samples of a split; None where it does not exist there."""
+        return (self.measures if measures is None else measures)[split][ALL].get(self.metric)
+
+    def worst(self, split: str = "test", measures: Measures | None = None) -> tuple[str, float | None]:
+        """The group in which the metric is worst, and the metric there."""
+        return worst_of((self.measures if measures is None else measures)[split], self.metric)
+
+    @property
+    def judged_on(self) -> str:
+        """The split that a table is about."""
+        return "test" if "test" in self.measures else "val"
+
+    def verdict(self) -> str:
+        """What the forest brought, in a sentence or two."""
+        split = self.judged_on
+        mine, worst = self.average(split), self.worst(split)
+        if mine is None or worst[1] is None:
+            return f"There is no {self.metric} on the {split} data: no class has both labels there."
+        text = f"{self.metric} on {split} data: {mine:.4f} on average, {worst[1]:.4f} in the worst group ({worst[0]})"
+        if not self.plain:
+            return f"{text}."
+        before, (name, lowest) = self.average(split, self.plain), self.worst(split, self.plain)
+        return (
+            f"{text}; without augmentation and weights {before:.4f} and {lowest:.4f} ({name})."
+            " One training each: see compare for the spread."
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for each split and group."""
+        rows = []
+        for split, groups in self.measures.items():
+            for group, found in groups.items():
+                plain = self.plain.get(split, {}).get(group, {}).get(self.metric)
+                weight = self.weights.get(group)
+                rows.append(
+                    {"split": split, "group": group, "weight": weight, **found, f"plain {self.metric}": plain}
+                )
+        return rows
+
+    def to_text(self) -> str:
+        """The table of the groups, as Markdown."""
+        head = [
+            "group",
+            "weight",
+            "samples",
+            self.metric,
+            *(["without"] if self.plain else []),
+            "out of play" if self.out_of_play else "what mattered most",
+        ]
+        split, body = self.judged_on, []
+        for group, found in self.measures[split].items():
+            cells = [group, f"{self.weights[group]:.3f}" if group in self.weights else "", str(int(found["samples"]))]
+            cells.append(f"{found[self.metric]:.4f}" if self.metric in found else "")
+            if self.plain:
+                plain = self.plain[split][group].get(self.metric)
+                cells.append("" if plain is None else f"{plain:.4f}")
+            body.append([*cells, self.about(group)])
+        return markdown(dict(zip(head, zip(*body, strict=True), strict=True)))
+
+    def about(self, group: str) -> str:
+        """What there is to say of a group's tree in a few words."""
+        if self.out_of_play:
+            return ", ".join(map(in_words, self.out_of_play[group])) if group in self.out_of_play else ""
+        return most_important(self.trees.get(group))
+
+    def to_json(self) -> str:
+        """Everything but the model."""
+        content = {
+            "forest": {group: {"tree": str(m.tree), "weight": m.weight} for group, m in self.forest.groups.items()},
+            "verdict": self.verdict(),
+            "measures": self.measures,
+            "plain": self.plain,
+            "importances": {
+                group: {name: asdict(value) for name, value in found.importances.items()}
+                for group, found in self.trees.items()
+            },
+            "out_of_play": {group: list(names) for group, names in self.out_of_play.items()},
+            "findings": [dict(finding) for finding in self.findings],
+            "cooled": {name: list(values) for name, values in self.cooled.items()},
+            "members": list(self.members),
+            "effective_size": self.effective_size,
+            "similarity": self.similarity,
+            "history": list(self.history),
+            "cost": dict(self.cost),
+            "notes": list(self.notes),
+            "deterministic": self.deterministic,
+        }
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+    def weights_csv(self) -> str:
+        """The way of the weights: a row for each update."""
+        text = io.StringIO()
+        columns = [f"{what} {group}" for what in ("w", "d", "outer") for group in self.weights]
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["step", *columns, "residual", "iterations", "product", "skipped"])
+        for row in self.history:
+            cells = [(row[what] or {}).get(group) for what in ("w", "d", "outer") for group in self.weights]
+            writer.writerow(
+                [row["step"], *cells, *(row[c] for c in ("residual", "iterations", "product", "skipped"))]
+            )
+        return text.getvalue()
+
+    def groups_csv(self) -> str:
+        """How every group does."""
+        text = io.StringIO()
+        rows = self.table()
+        writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+
+
+def most_important(found: TreeResult | None) -> str:
+    """What a group's tree owes most to."""
+    if found is None:
+        return ""
+    if not found.importances:
+        return "nothing: its tree is empty"
+    name, importance = next(iter(found.importances.items()))
+    return f"{name} {importance}"
+
+
+def measured(trainer: Trainer, state: State) -> dict[str, dict[str, dict[str, float]]]:
+    """How a model does on each split, in every group and on the whole."""
+    data: Dataset = trainer.data
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for split in ("val", "test"):
+        if not len(data.indices(split)):
+            continue
+        rows = {ALL: data.indices(split)} | {group: data.indices(split, group) for group in data.group_names}
+        out[split] = {}
+        for group, found in rows.items():
+            if len(found):
+                out[split][group] = {"samples": len(found), **measures_of(trainer, state, found)}
+    return out
+
+
+def measures_of(trainer: Trainer, state: State, rows: Any) -> dict[str, float]:
+    """The metrics that exist on these samples."""
+    try:
+        return trainer.measures(state, rows)
+    except ArgumentError:  # the task's own metric does not exist here: no class has both labels
+        return {"loss": float(np.mean(trainer.losses(state, rows)))}
+
+
+def worst_of(groups: Mapping[str, Mapping[str, float]], metric: str) -> tuple[str, float | None]:
+    """The worst group by a metric."""
+    known = {group: found[metric] for group, found in groups.items() if group != ALL and metric in found}
+    if not known:
+        return ALL, groups[ALL].get(metric)
+    name = (min if METRICS[metric].higher_is_better else max)(known, key=lambda group: known[group])
+    return name, known[name]

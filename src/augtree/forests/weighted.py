@@ -1,0 +1,90 @@
+"""A forest as a way to train: its weights are learned anew in every training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from augtree.data import Dataset
+from augtree.data.groups import MERGES, check_groups, group, joined_as
+from augtree.errors import ArgumentError, RunError, one_of
+from augtree.forests.algorithm2 import Progress, WeightedTraining
+from augtree.forests.options import Weighting
+from augtree.policies import Forest, load
+from augtree.policies.codec import Reader, to_json
+from augtree.runs.store import read_spec
+from augtree.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """What `compare` trains with Algorithm 2. With eta=0 the weights stay as they begin."""
+
+    forest: Forest
+    weighting: Weighting = field(default_factory=Weighting)
+    groups: str | None = None
+    """The forest's own groups, where they are not those of the data: as `augtree.data.group` takes them."""
+    merge: str | None = None
+    """How groups were merged that were too small; the names of the forest's tell which they are."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.forest, Forest):
+            raise ArgumentError("forest", "must be a forest", self.forest)
+        if not isinstance(self.weighting, Weighting):
+            raise ArgumentError("weighting", "must be augtree.forests.Weighting(...)", self.weighting)
+        if self.merge is not None:
+            one_of("merge", self.merge, MERGES)
+
+    def on(self, data: Dataset) -> Dataset:
+        """The data in the forest's groups."""
+        found = data if self.groups is None else group(data, self.groups)
+        if self.merge is not None:
+            found = joined_as(found, self.forest.groups)
+        for name in {*found.group_names} ^ {*self.forest.groups}:
+            side = "a tree" if name in found.group_names else "no tree"
+            names = ", ".join(found.group_names)
+            raise ArgumentError(
+                "forest", f"must have trees for the groups of the data ({names}), and {side} for", name
+            )
+        check_groups(found, self.weighting.fewest_val)
+        return found
+
+    def fit(self, trainer: Trainer, seed: int) -> Progress:
+        """A whole training; the trainer's data is in the forest's groups."""
+        training = WeightedTraining(trainer, self.forest, self.weighting, seed)
+        return training.run(range(training.rounds))
+
+    def spec(self) -> dict[str, Any]:
+        """As a value for a file."""
+        return {
+            "forest": to_json(self.forest),
+            "weighting": self.weighting.spec(),
+            "groups": self.groups,
+            "merge": self.merge,
+        }
+
+
+def weighted_again(spec: dict[str, Any], reader: Reader) -> Weighted:
+    """From such a value."""
+    forest = reader.policy(spec["forest"])
+    if not isinstance(forest, Forest):
+        raise RunError(f"a run must hold a forest here, got {forest}")
+    return Weighted(forest, Weighting(**spec["weighting"]), spec["groups"], spec["merge"])
+
+
+def weighted_of_run(folder: str | Path) -> Weighted | None:
+    """What the run of a forest trained with; None for other folders."""
+    place = Path(folder)
+    if not (place / "spec.json").is_file():
+        return None
+    spec = read_spec(place)
+    if spec["kind"] not in ("forest", "fit"):
+        return None
+    if not (place / "forest.json").is_file():
+        raise RunError(f"{place} must be done before its forest can be used: augtree resume {place}")
+    known = {option.name for option in fields(Weighting)}
+    options = {name: value for name, value in spec["weighting"].items() if name in known}
+    source = spec["data"]["source"] or {}
+    forest: Any = load(place / "forest.json")
+    return Weighted(forest, Weighting(**options), source.get("groups"), source.get("merge"))

@@ -1,0 +1,39 @@
+"""Tables in Markdown, and figures with their spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+
+def markdown(columns: Mapping[str, Sequence[str]]) -> str:
+    """A table, its columns padded to one width.
+
+    >>> print(markdown({"policy": ["none", "ra"], "seeds": ["3", "3"]}))
+    | policy | seeds |
+    | ------ | ----- |
+    | none   | 3     |
+    | ra     | 3     |
+    """
+    widths = [max(map(len, [head, *cells])) for head, cells in columns.items()]
+    rows: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
+    rows = [list(columns), ["-" * width for width in widths], *rows]
+    return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
+
+
+def figure(value: float | None, spread: float | None = None) -> str:
+    """A number with its spread; nothing where there is no number.
+
+    >>> figure(0.5, 0.01), figure(None)
+    ('0.5000 ± 0.0100', '')
+    """
+    return "" if value is None else f"{value:.4f}{plus_minus(spread)}"
+
+
+def signed(difference: float | None, error: float | None = None) -> str:
+    """A difference with its standard error; nothing where there is no difference."""
+    return "" if difference is None else f"{difference:+.4f}{plus_minus(error)}"
+
+
+def plus_minus(error: float | None) -> str:
+    """A spread or standard error behind a number."""
+    return "" if error is None else f" ± {error:.4f}"

@@ -1,0 +1,1 @@
+"""What several tests need: data, models and references to compare with."""

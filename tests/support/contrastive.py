@@ -1,0 +1,26 @@
+"""A short contrastive training, and graphs to train on."""
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from augtree.data import from_arrays
+from augtree.tasks import Contrastive
+
+
+def task(**more):
+    options = {"width": 4} if "model" not in more else {}
+    asked = {"model": "cnn", "steps": 6, "batch_size": 16, "lr": 0.05, "device": "cpu", "dim": 8, "options": options}
+    return Contrastive(**{**asked, **more})
+
+
+def graphs(count=48):
+    """Rings (class 0) and stars (class 1) of several sizes, with node features that say nothing."""
+    made = []
+    for i in range(count):
+        n = 6 + i % 5
+        there = [(j, (j + 1) % n) for j in range(n)] if i % 2 == 0 else [(0, j) for j in range(1, n)]
+        both = torch.tensor(there + [(b, a) for a, b in there]).T
+        made.append(Data(x=torch.ones(n, 1), edge_index=both))
+    split = ["train", "val", "test", "train"] * (count // 4)
+    return from_arrays(made, np.arange(count) % 2, split=sorted(split), name="shapes")
