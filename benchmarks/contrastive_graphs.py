@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 import augtree as at
-from augtree.baselines.ways import fitted
+from augtree.baselines.methods import fit
 from augtree.data import Dataset
 from augtree.data.presets import find_for
 from augtree.data.splits import SPLITS, UNLABELLED
@@ -176,7 +176,7 @@ def run(options: argparse.Namespace) -> None:
         began = time.perf_counter()
         result = at.evaluate(
             data, task_of(options), policies, protocol=options.protocol, seeds=options.seeds,
-            seen=seen_of(options, searched), workers=options.workers,
+            known_labels=seen_of(options, searched), workers=options.workers,
             out=options.out / f"evaluation-{name}-{options.protocol}-{options.judge}{options.suffix}",
         )  # fmt: skip
         print(f"{name}\n{result.to_text()}\n{time.perf_counter() - began:.0f} s", flush=True)
@@ -192,17 +192,20 @@ def features(options: argparse.Namespace) -> None:
     """What encoders of some seeds make of the graphs, a file each."""
     for name in options.sets:
         data, searched = read(options, name)
-        ways: dict[str, Any] = {RANDOM: None}
+        policies: dict[str, Any] = {RANDOM: None}
         for row, asked in policies_of(options, name, data if options.halves else searched).items():
-            ways[row] = find_for(data, asked) if isinstance(asked, str) else asked
+            policies[row] = find_for(data, asked) if isinstance(asked, str) else asked
         if options.search_only:
             continue
         trainer = task_of(options, samples="all").prepare(data)
-        same = {row: next(one for one in ways if alike(ways[one]) == alike(way)) for row, way in ways.items()}
-        for seed, (row, way) in product(options.each, ways.items()):
+        same = {
+            row: next(one for one in policies if alike(policies[one]) == alike(policy))
+            for row, policy in policies.items()
+        }
+        for seed, (row, policy) in product(options.each, policies.items()):
             part = f"{name}-{options.protocol}-{options.judge}{'-halves' if options.halves else ''}"
             path = options.out / f"features-{part}" / f"{row}.{seed}.npz"
-            told = "" if way is None else in_words(way)
+            told = "" if policy is None else in_words(policy)
             wanted = {"policy": told, "task": task_of(options, samples="all").spec()}
             if path.exists():
                 check_same(path, wanted)
@@ -212,7 +215,7 @@ def features(options: argparse.Namespace) -> None:
             if known.exists():  # the same policy, and so the same encoder, under another name
                 found, about = np.load(known)["features"], json.loads(str(np.load(known)["about"]))
             else:
-                state = trainer.fresh(seed) if way is None else fitted(trainer, way, seed, "train")[0]
+                state = trainer.fresh(seed) if policy is None else fit(trainer, policy, seed, "train")[0]
                 found = trainer.features(state, np.arange(len(data))).float().cpu().numpy()
                 about = {"set": name, "protocol": options.protocol, "seed": seed, "machine": machine(1)}
                 about |= {"device": trainer.device.type, "seconds": round(time.perf_counter() - began, 2)}
@@ -222,11 +225,11 @@ def features(options: argparse.Namespace) -> None:
             print(name, row, seed, about["seconds"], "s", flush=True)
 
 
-def alike(way: Any) -> Any:
+def alike(policy: Any) -> Any:
     """What a training depends on: not the weights that a forest had, which are learned anew."""
-    if isinstance(way, at.Weighted):
-        return {group: str(tree) for group, (tree, _) in way.forest.groups.items()}
-    return None if way is None else str(at.Tree()) if isinstance(way, Identity) else str(way)
+    if isinstance(policy, at.Weighted):
+        return {group: str(tree) for group, (tree, _) in policy.forest.groups.items()}
+    return None if policy is None else str(at.Tree()) if isinstance(policy, Identity) else str(policy)
 
 
 def check_same(path: Path, asked: dict[str, Any]) -> None:

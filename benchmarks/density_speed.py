@@ -15,14 +15,15 @@ import torch
 import augtree as at
 from augtree.data import load
 from augtree.policies import Tree
+from augtree.runs.checkpoints import Model
 from augtree.runs.store import Run
-from augtree.search.scorers import Bench, Density
-from augtree.search.search import H
+from augtree.search.options import H
+from augtree.search.scorers import Density, ScoringContext
 from augtree.tasks import Classification
 from measure import machine, table, write
 
 
-class AllEighty(Bench):
+class AllEighty(ScoringContext):
     """Without sharing the scores of equal candidates."""
 
     def __post_init__(self) -> None:
@@ -31,12 +32,13 @@ class AllEighty(Bench):
 
 
 def timed(rule: str, node: int, tree: Tree, trainer: Any, state: Any) -> tuple[float, int]:
-    bench = AllEighty(trainer, list(at.spaces.images(fill=0)), H, 0, Run.begin(None, {}))
-    scorer = Density(rule=rule).at(bench)
+    context = AllEighty(trainer, list(at.spaces.images(fill=0)), H, 0, Run.begin(None, {}))
+    scorer = Density(rule=rule).scorer(context)
     scorer.nodes = 1
     before, begin = trainer.passes.forward, time.perf_counter()
-    (scorer.sampled if rule == "sampled" else scorer.expected)(node, tree, None, lambda: state)
-    return time.perf_counter() - begin, (trainer.passes.forward - before) // len(bench.rank_rows)
+    score = scorer.scores_by_sampling if rule == "sampled" else scorer.scores_by_expectation
+    score(node, tree, None, Model(lambda: state, state))
+    return time.perf_counter() - begin, (trainer.passes.forward - before) // len(context.rank_rows)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Forests against one policy for all groups, the paper's own way and the free policies: PACS, fundus, proteins.
+"""Forests against one policy for all groups, the paper's method and the free policies: PACS, fundus, proteins.
 
     python benchmarks/forests.py train pacs.zip --size 32 --epochs 60 --seeds 0 1 2 --out runs/pacs
     python benchmarks/forests.py train pacs.zip ... --rows forest "the paper's" --seeds 1 --out runs/pacs     # a part
@@ -52,8 +52,8 @@ def task_of(options: argparse.Namespace) -> at.tasks.Classification:
     return at.tasks.Classification(**asked)
 
 
-def ways(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
-    """What is trained with or searched by, by row; but for the paper's way."""
+def methods_of(options: argparse.Namespace, data: Dataset) -> dict[str, Any]:
+    """The methods of the table, by row; all but the paper's."""
     space, budget = at.spaces.auto(data), options.budget or BUDGET
     found: dict[str, Any] = {name: find_for(data, name) for name in FREE[data.domain]}
     if data.domain == "image":
@@ -86,11 +86,11 @@ def paper(options: argparse.Namespace, data: Dataset, task: at.tasks.Classificat
 
 def train(options: argparse.Namespace) -> None:
     data, task = read(options), task_of(options)
-    known = ways(options, data)
+    known = methods_of(options, data)
     write("machine", machine(1), options.out)
     for seed, row in product(options.seeds, options.rows or [*known, PAPER]):
-        way = paper(options, data, task, seed) if row == PAPER else known[row]
-        done = at.compare(data, task, {row: way}, seeds=[seed], out=options.out / "rows" / f"{row}.{seed}")
+        method = paper(options, data, task, seed) if row == PAPER else known[row]
+        done = at.compare(data, task, {row: method}, seeds=[seed], out=options.out / "rows" / f"{row}.{seed}")
         print(done.to_text(), flush=True)
 
 

@@ -31,8 +31,9 @@ from augtree.evaluation.protocols import PROTOCOLS
 from augtree.policies.codec import Reader, to_json
 from augtree.search.play import Play
 from augtree.search.scorers.cooldown import BUDGET
+from augtree.tasks.trainer import Trainer
 from augtree.training.schedules import cool_down, rates
-from augtree.training.trainer import State, Trainer, seed_of
+from augtree.training.state import State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.graphs import FOUR, MaskNodes
 from augtree.transforms.traits import ALONE

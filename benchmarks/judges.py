@@ -33,7 +33,8 @@ from augtree.errors import ArgumentError
 from augtree.evaluation.protocols import PROTOCOLS, folds_of, judge_fold
 from augtree.tasks import Contrastive
 from augtree.tasks.contrastive import JUDGES, ContrastiveTrainer
-from augtree.training.trainer import Rows, State, seed_of
+from augtree.training.sampling import Rows
+from augtree.training.state import State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.graphs import FOUR
 from contrastive_graphs import random_tree

@@ -21,9 +21,10 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree.search.finish import averaged as mean_of
+from augtree.search.cooldowns import average_of
+from augtree.tasks.trainer import Trainer
 from augtree.training.schedules import cool_down, rates
-from augtree.training.trainer import State, Trainer, seed_of
+from augtree.training.state import State, seed_of
 from augtree.transforms import (
     AutoAugment,
     Chain,
@@ -153,7 +154,7 @@ def looks(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
 
 def averaged(trainer: Trainer, states: list[State], policy: Any, seed: int) -> State:
     """The average of several models, batch statistics renewed."""
-    return trainer.train(mean_of(states), policy, [0.0] * 40, seed)
+    return trainer.train(average_of(states), policy, [0.0] * 40, seed)
 
 
 def ends(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:

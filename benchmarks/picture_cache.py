@@ -34,9 +34,8 @@ import numpy as np
 import torch
 
 import augtree as at
-from augtree.data.pictures import decode
+from augtree.data.pictures import decode, readable
 from augtree.data.pictures.folder import read_folder
-from augtree.training.trainer import Trainer
 from measure import machine, table, write
 
 MIB = 2**20
@@ -100,7 +99,7 @@ def worker(folder: Path, cache: Path, limit: int) -> dict[str, Any]:
         found["print"] = data.fingerprint
     task = at.tasks.Classification(model="cnn", steps=50, batch_size=32, device="cpu")
     with watched(found, "train 50 steps"):
-        trainer = Trainer(task, data)
+        trainer = task.prepare(data)
         trainer.fit(at.Tree(), 0)
     with watched(found, "few"):
         few = data.few(train=len(data) // 20)
@@ -154,10 +153,10 @@ def decode_some(path: str, rule: decode.Rule, names: list[str]) -> int:
 
 def ways(path: Path, rule: decode.Rule, repeats: int = 5) -> dict[str, list[int]]:
     """Pictures a second by one thread, by threads and by processes that are there already, taking turns."""
-    decode.checked_size(None)
+    readable.checked_size(None)
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith((".jpg", ".png"))]
-    at_once = min(decode.AT_ONCE, len(names) // 16)
+    at_once = min(readable.AT_ONCE, len(names) // 16)
     parts = [names[i : i + at_once] for i in range(0, len(names), at_once)]
     cores = os.cpu_count() or 1
     makers: dict[str, Callable[[], Executor]] = {
@@ -194,7 +193,7 @@ def large() -> dict[str, list[int]]:
 def real(path: Path) -> dict[str, Any]:
     """The rates of a real set: into memory, into a cache, from the cache."""
     found: dict[str, Any] = {"ways": ways(path, decode.Rule(False, None, 96, 96))}
-    decode.IN_MEMORY = 1 << 30  # type: ignore[attr-defined]  # so that the first is what it is called
+    readable.IN_MEMORY = 1 << 30  # type: ignore[attr-defined]  # so that the first is what it is called
     with tempfile.TemporaryDirectory() as place:
         os.environ["AUGTREE_CACHE"] = f"{place}/usual"  # nobody's cache of the same set
         for name, cache in (("into memory", None), ("into the cache", place), ("from the cache", place)):

@@ -67,7 +67,7 @@ def evaluate(options: argparse.Namespace) -> None:
         policies |= {path.parent.name: path for path in sorted(options.out.glob("tree-*/tree.json"))}
     part = "-".join([*options.policies, *map(str, options.seeds)])
     found = at.evaluate(
-        read(options), task_of(options), policies, protocol="linear", seeds=options.seeds, seen=[],
+        read(options), task_of(options), policies, protocol="linear", seeds=options.seeds, known_labels=[],
         out=options.out / f"evaluation-{part}",
     )  # fmt: skip
     print(found.to_text())

@@ -49,15 +49,15 @@ def one_build(archive: Path, root: Path, out: Path, workers: int) -> dict[str, A
     """A build, with the time of its parts."""
     marks: list[tuple[float, int]] = []
 
-    def watch(_: str, **about: Any) -> None:
-        marks.append((time.perf_counter(), about.get("done", 0)))
+    def progress(done: int, *_: int) -> None:
+        marks.append((time.perf_counter(), done))
 
     begin = time.perf_counter()
     annotations, ontology = next(root.glob("*.gaf.gz")), next(root.glob("*.obo.gz"))
-    built = build_proteins(archive, annotations, ontology, out, workers=workers, watch=watch)
+    built = build_proteins(archive, annotations, ontology, out, workers=workers, progress=progress)
     end = time.perf_counter()
     reading = marks[-1][0] - marks[0][0]
-    structures = sum(done for _, done in marks)
+    structures = marks[-1][1]
     here, workers_used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "workers": workers,

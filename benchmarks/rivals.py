@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import augtree as at
-from augtree.transforms.composites import PALETTE
-from augtree.transforms.images import Operation
+from augtree.transforms.automatic import PALETTE
+from augtree.transforms.operation import Operation
 
 Operate = Callable[[str, Any, float], Any]
 GREY = 128

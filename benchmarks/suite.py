@@ -31,9 +31,10 @@ import torch
 import augtree as at
 import measure
 from augtree.comparison import Longer, Soup
+from augtree.search.cooldown_search import searched_space
 from augtree.search.play import Play
-from augtree.search.rounds import searched_space
-from augtree.training.trainer import State, Trainer
+from augtree.tasks.trainer import Trainer
+from augtree.training.state import State
 from augtree.transforms import Chain, Flip, Identity, PadCrop, RandAugment, TrivialAugment
 
 SUITE = (

@@ -24,7 +24,7 @@ import torch
 import augtree as at
 from augtree.data import Dataset
 from augtree.forests.algorithm2 import WeightedTraining
-from augtree.training.trainer import Trainer
+from augtree.tasks.trainer import Trainer
 from measure import machine, table, write
 
 GROUPS = 4

@@ -8,9 +8,11 @@ from torch import nn
 import augtree as at
 from augtree.errors import TaskError
 from augtree.forests.hypergradient import Hypergradient
+from augtree.runs.events import silent
 from augtree.search import Cooldown, Retrain
+from augtree.search.scorers.base import Scored
+from augtree.search.trunk import CooledDown
 from augtree.tasks import Classification
-from augtree.training import trainer as trainer_module
 from augtree.transforms import Rotate, SamplePairing
 
 pytestmark = pytest.mark.gpu
@@ -18,10 +20,10 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 SCORERS = {
-    "cooled": Cooldown(look=0.1, shortest=2, cool=0.2, renew=2),
-    "scored": Retrain(train=0.3, spread=2, repeats=1, sure=0.0),
+    CooledDown: Cooldown(look=0.1, shortest=2, cool=0.2, renew=2),
+    Scored: Retrain(train=0.3, spread=2, repeats=1, sure=0.0),
 }
-"""By what a search tells of its scorings."""
+"""By the event that a search reports for each scoring."""
 
 
 def pictures(count=240):
@@ -48,7 +50,7 @@ def test_the_recorded_step_is_the_plain_one(monkeypatch):
     one = recorded.fit(tree(), 3)
     assert "step" in recorded.recordings
     plain = task(deterministic=True).prepare(pictures())
-    monkeypatch.setattr(plain, "_step", plain._eager_step)
+    monkeypatch.setattr(plain, "run_step", plain.step)
     other = plain.fit(tree(), 3)
     assert not plain.recordings
     weights = one.tensors["weights"], other.tensors["weights"]
@@ -72,15 +74,15 @@ def test_deterministic_trainings_repeat_to_the_bit_whatever_came_before():
     assert not same(one, trainer.fit(tree(), 4))
 
 
-@pytest.mark.parametrize("scoring", SCORERS)
-def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path, scoring):
+@pytest.mark.parametrize("scored", SCORERS)
+def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path, scored):
     class Stopped(BaseException):
         pass
 
-    def search(name, watch=lambda *_, **__: None):
+    def search(name, watch=silent):
         space = [Rotate(0.4), Rotate(0.8), SamplePairing(1.0), at.transforms.Invert(1.0)]
         return at.search_tree(
-            pictures(), task(deterministic=True), space, depth=2, scorer=SCORERS[scoring],
+            pictures(), task(deterministic=True), space, depth=2, scorer=SCORERS[scored],
             probabilities=(0.5, 1.0), out=tmp_path / name, watch=watch,
         )  # fmt: skip
 
@@ -88,20 +90,20 @@ def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path, scoring):
     assert whole.deterministic
     count = 0
 
-    def stop(what, **_):
+    def stop(event):
         nonlocal count
-        count += what == scoring
-        if what == scoring and count in (3, 9, 12):
+        count += isinstance(event, scored)
+        if isinstance(event, scored) and count in (3, 9, 12):
             raise Stopped
 
     for _ in range(3):
         with pytest.raises(Stopped):
             search("part", stop)
     search("part")
-    names = ["tree.json", "tree.svg", *(["model.safetensors"] if scoring == "cooled" else [])]
+    names = ["tree.json", "tree.svg", *(["model.safetensors"] if scored is CooledDown else [])]
     for name in names:
         assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    quick = at.search_tree(pictures(), task(), [Rotate(0.4)], depth=1, scorer=SCORERS[scoring], check=0)
+    quick = at.search_tree(pictures(), task(), [Rotate(0.4)], depth=1, scorer=SCORERS[scored], check=0)
     assert not quick.deterministic
 
 
@@ -173,7 +175,7 @@ def test_a_recorded_look_is_the_plain_one():
 def test_pictures_that_stay_on_the_cpu_give_the_same_training(monkeypatch):
     found = []
     for share in (0.5, 0.0):
-        monkeypatch.setattr(trainer_module, "SHARE_OF_DEVICE", share)
+        monkeypatch.setattr("augtree.training.device.SHARE_OF_DEVICE", share)
         ready = task(deterministic=True).prepare(pictures())
         found.append((ready.samples.device.type, ready.fit(tree(), 3)))
     assert [device for device, _ in found] == ["cuda", "cpu"]

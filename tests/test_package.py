@@ -1,11 +1,18 @@
 """The package as a whole: its public names, its layers, and what it needs."""
 
 import ast
+import doctest
+import importlib
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import augtree
 
@@ -52,13 +59,81 @@ def test_public_names():
         "transforms",
         "wrap",
     ]
+    assert augtree.data.__all__ == ["Dataset", "from_arrays", "group", "load", "read_tu"]
     assert augtree.testing.__all__ == ["check_dataset", "check_transform"]
+    assert augtree.transforms.spaces.__all__ == ["Space", "auto", "graphs", "images", "simclr"]
     assert sorted(augtree.transforms.__all__) == sorted(
         [*augtree.transforms.BUILT_IN, "BUILT_IN", "Policy", "Space", "Transform", "Wrapped", "wrap"]
     )
     for module in (augtree, augtree.transforms, augtree.testing):
         for name in module.__all__:
             assert getattr(module, name) is not None
+
+
+def public_modules():
+    """The package, the subpackages that list their names, and the modules among these names; not the command line."""
+    names = [info.name for info in pkgutil.walk_packages(augtree.__path__, "augtree.") if info.ispkg]
+    waiting = [augtree, *(importlib.import_module(name) for name in names if not name.startswith("augtree.cli"))]
+    found = {}
+    while waiting:
+        module = waiting.pop()
+        if hasattr(module, "__all__") and module.__name__ not in found:
+            found[module.__name__] = module
+            waiting += [value for value in vars(module).values() if isinstance(value, ModuleType)
+                        and value.__name__.split(".")[-1] in module.__all__]  # fmt: skip
+    return list(found.values())
+
+
+def public_objects():
+    """Every public function and class, by the name under which a user finds it first."""
+    found = {}
+    for module in sorted(public_modules(), key=lambda module: (module.__name__.count("."), module.__name__)):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if (inspect.isclass(value) or inspect.isfunction(value)) and value not in found.values():
+                found[f"{module.__name__}.{name}"] = value
+    return found
+
+
+NOT_RUN = {
+    "augtree.data.proteins.read_human_proteins",  # needs the published files
+    "augtree.data.proteins.read_proteins",  # the example of build_proteins makes such a folder
+}
+"""Functions whose examples are shown only."""
+PUBLIC = public_objects()
+FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
+
+
+def sections(text):
+    """The sections of a NumPy-style docstring."""
+    parts = re.split(r"^([A-Z][A-Za-z ]+)\n-{3,}$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_the_public_names_that_are_checked_are_those_that_users_meet():
+    assert {"augtree.search_tree", "augtree.data.load", "augtree.transforms.spaces.images"} <= {*FUNCTIONS}
+    assert {"augtree.Tree", "augtree.data.Dataset", "augtree.transforms.Rotate", "augtree.AugtreeError"} <= {*PUBLIC}
+    assert sections("One.\n\nParameters\n----------\nx\n    Two.\n") == {"Parameters": "\nx\n    Two.\n"}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_public_has_a_docstring(name):
+    value = PUBLIC[name]
+    text = inspect.cleandoc(value.__doc__ or "")
+    assert len(text) > 10
+    assert not text.startswith(f"{value.__name__}(")  # what a dataclass writes itself
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_functions_document_their_parameters_with_an_example(name):
+    function = FUNCTIONS[name]
+    found = sections(inspect.getdoc(function))
+    parameters = [*inspect.signature(function).parameters]
+    lines = re.findall(r"^(\S.*)\n    \S", found.get("Parameters", ""), flags=re.MULTILINE)
+    assert [name.strip().lstrip("*") for line in lines for name in line.split(" : ")[0].split(",")] == parameters
+    examples = doctest.DocTestParser().get_examples(found.get("Examples", ""))
+    run = [example for example in examples if doctest.SKIP not in example.options]
+    assert run or (examples and name in NOT_RUN)
 
 
 def test_the_version_is_one():
@@ -110,7 +185,7 @@ tree.to_text(), tree.to_dot(), tree.to_svg()
 try:
     at.wrap(abs, name="Fog", takes="pil")(batch)
 except at.AugtreeError as error:
-    assert 'pip install "augtree[cli]"' in str(error), error
+    assert 'pip install "augtree[train]"' in str(error), error
 else:
     raise SystemExit("Pillow was there")
 loaded = {{name.split(".")[0] for name in sys.modules}} & {blocked}

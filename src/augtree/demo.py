@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.comparison import Comparison, compare, ways_of_run
+from augtree.comparison import Comparison, compare, rows_of_run
 from augtree.data import Dataset, from_arrays, load
 from augtree.errors import OtherRunError
 from augtree.files import make_folder, write_atomically
@@ -23,8 +23,8 @@ from augtree.forests import ForestResult, search_forest
 from augtree.keys import Key
 from augtree.policies import Forest
 from augtree.report import sheet
+from augtree.runs.events import Watch
 from augtree.runs.store import read_spec
-from augtree.search.search import Watch
 from augtree.tasks import Classification
 
 GROUPS = ("upright", "mirrored", "turned")
@@ -75,7 +75,7 @@ def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
     table = fresh(
         out / f"compare-{seed}",
         lambda place: compare(
-            digits, task(), {**policies, **ways_of_run(folder, digits)}, seeds=SEEDS, out=place, watch=watch
+            digits, task(), {**policies, **rows_of_run(folder, digits)}, seeds=SEEDS, out=place, watch=watch
         ),
     )
     write_pictures(out, found.forest, digits, seed)
@@ -99,8 +99,8 @@ def write_pictures(out: Path, forest: Forest, digits: Dataset, seed: int) -> Non
     for group in GROUPS:
         few = digits.indices("train", group)[seed % 20 :][:4]
         pictures = [(f"{group}, digit {digits.labels[i]}", digits.samples[i]) for i in few]
-        rows += sheet.augmented(forest[group].tree, pictures, copies=8, seed=seed)
+        rows += sheet.augmented_rows(forest[group].tree, pictures, copies=8, seed=seed)
     forest.save(out / "forest.json")
     forest[GROUPS[-1]].tree.save(out / "tree.json")
     write_atomically(out / "forest.svg", forest.to_svg().encode())
-    write_atomically(out / "sheet.png", sheet.drawn("What each group's tree makes of its digits", rows))
+    write_atomically(out / "sheet.png", sheet.draw_sheet("What each group's tree makes of its digits", rows))

@@ -1,4 +1,4 @@
-"""Everything augtree raises on purpose. Each message says the rule, the value and the place.
+"""Everything augtree raises on purpose. Each message names the rule, the value and the place.
 
 AugtreeError
 ├── ArgumentError      an argument breaks its rule; `field` says which
@@ -8,7 +8,7 @@ AugtreeError
 ├── DataError          a data set's files are missing or broken
 ├── TaskError          a model or a task that does not go with its data
 ├── RunError           a run's folder is in use or broken
-│   └── OtherRunError  a folder holds another run than the one that is asked for
+│   └── OtherRunError  a folder holds another run than the requested one
 ├── CheckError         a contract check failed; `failures` lists every one
 └── MissingExtraError  an optional package is not installed
 """
@@ -22,6 +22,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+__all__ = [
+    "ArgumentError",
+    "AugtreeError",
+    "CheckError",
+    "DataError",
+    "InputError",
+    "MissingExtraError",
+    "OtherRunError",
+    "PolicyFileError",
+    "RunError",
+    "TaskError",
+    "TransformError",
+]
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -89,7 +103,7 @@ class RunError(AugtreeError, RuntimeError):
 
 
 class OtherRunError(RunError):
-    """A folder holds another run than the one that is asked for."""
+    """A folder holds another run than the requested one."""
 
 
 class CheckError(AugtreeError, AssertionError):

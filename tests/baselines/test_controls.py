@@ -5,13 +5,13 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.baselines.controls import control_again
+from augtree.baselines.controls import restore_control
 from augtree.comparison import Longer, Searched, Soup, compare, resume
 from augtree.errors import ArgumentError, DataError, TaskError
 from augtree.policies.codec import Reader
 from augtree.search import Cooldown, Retrain
+from augtree.tasks.trainer import Trainer
 from augtree.training.schedules import cool_down, rates, warm_up
-from augtree.training.trainer import Trainer
 from augtree.transforms import DropNodes, Flip, Posterize, RandAugment, Rotate, Space
 from support.blobs import MINE, blobs, same, task
 
@@ -55,8 +55,9 @@ def test_a_longer_training_is_a_training_with_more_steps():
 
 
 def test_what_it_costs_is_what_it_says():
-    ways = {"none": None, "double": Longer(2, POLICY), "triple": Longer(3), "once": Longer(1, POLICY), "ra": POLICY}
-    found = {row["policy"]: row for row in compare(blobs(), task(), ways, seeds=1).rows}
+    policies = {"none": None, "double": Longer(2, POLICY), "triple": Longer(3)}
+    policies |= {"once": Longer(1, POLICY), "ra": POLICY}
+    found = {row["policy"]: row for row in compare(blobs(), task(), policies, seeds=1).rows}
     judging = 32 / (6 * 2 * 16)  # forward through 16 validation and 16 test pictures
     assert found["none"]["cost"] == pytest.approx(1 + judging, abs=1e-3)
     assert found["double"]["cost"] == pytest.approx(2 + judging, abs=1e-3)
@@ -161,8 +162,8 @@ def test_a_search_that_fails_is_marked_and_the_others_go_on(monkeypatch):
 
 def test_a_control_without_a_policy_takes_the_free_one_that_is_best_by_validation_data():
     data, asked = blobs(), task(metric="loss", steps=12)
-    ways = {"a": Longer(2), "none": None, "b": Soup(2), "ra": "randaugment", "c": Longer(2, MINE)}
-    found = compare(data, asked, ways, seeds=2)
+    policies = {"a": Longer(2), "none": None, "b": Soup(2), "ra": "randaugment", "c": Longer(2, MINE)}
+    found = compare(data, asked, policies, seeds=2)
     free = {name: np.mean([row["val"] for row in found.rows if row["policy"] == name]) for name in ("none", "ra")}
     best = min(free, key=free.get)
     assert found.best_free == best
@@ -173,12 +174,12 @@ def test_a_control_without_a_policy_takes_the_free_one_that_is_best_by_validatio
             ready.fit(policy, row["seed"], 24) if row["policy"] == "a" else Soup(2).fit(ready, policy, row["seed"])
         )
         assert row["val"] == ready.measures(state, data.indices("val"))["loss"]
-    assert [row["policy"] for row in found.rows[:5]] == list(ways)
+    assert [row["policy"] for row in found.rows[:5]] == list(policies)
     assert (found.controls, found.finished) == (["a", "b", "c"], [])
 
 
 def test_resumed_controls_are_what_they_were(tmp_path):
-    ways = {
+    policies = {
         "none": None,
         "longer": Longer(1.5),
         "mine": Longer(1.5, MINE),
@@ -186,7 +187,7 @@ def test_resumed_controls_are_what_they_were(tmp_path):
         "search": Searched(SPACE, 3, QUICK, 1),
     }
     data, asked = blobs(), task(steps=20)
-    found = compare(data, asked, ways, seeds=1, out=tmp_path)
+    found = compare(data, asked, policies, seeds=1, out=tmp_path)
     (tmp_path / "comparison.json").unlink()
     again = resume(tmp_path, data=data, task=asked)
     assert again.rows == found.rows
@@ -194,9 +195,9 @@ def test_resumed_controls_are_what_they_were(tmp_path):
 
 
 def test_a_searched_forest_comes_back_from_its_specification(tmp_path):
-    ways = [Searched(SPACE, "3h", QUICK, 2, at.Weighting(alpha=4)), Searched(SPACE), Longer(2), Soup(1, MINE)]
-    for way in ways:
-        assert control_again(way.spec(), Reader(tmp_path / "spec.json", ())) == way
+    policies = [Searched(SPACE, "3h", QUICK, 2, at.Weighting(alpha=4)), Searched(SPACE), Longer(2), Soup(1, MINE)]
+    for way in policies:
+        assert restore_control(way.spec(), Reader(tmp_path / "spec.json", ())) == way
 
 
 def test_where_every_free_training_fails_a_control_for_the_best_of_them_fails_too(monkeypatch):
@@ -204,27 +205,27 @@ def test_where_every_free_training_fails_a_control_for_the_best_of_them_fails_to
         raise TaskError("no")
 
     monkeypatch.setattr(Trainer, "fit", fit)
-    ways = {"longer": Longer(2), "none": None, "soup": Soup(2, MINE)}
-    longer, none, soup = compare(blobs(), task(), ways, seeds=1).rows
+    policies = {"longer": Longer(2), "none": None, "soup": Soup(2, MINE)}
+    longer, none, soup = compare(blobs(), task(), policies, seeds=1).rows
     assert none["failed"] == "TaskError: no"
     assert longer["failed"].startswith("TaskError: the best free policy must be known, but every training with a")
     assert "failed" not in soup
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):
-    ways = {
+    policies = {
         "none": None,
         "longer": Longer(np.float32(1.5)),
         "soup": Soup(np.int64(2), None, np.float32(0.25), np.int64(2)),
         "search": Searched(SPACE, np.int64(3), QUICK, np.int64(1)),
     }
-    found = compare(blobs(), task(steps=20), ways, seeds=1, out=tmp_path)
+    found = compare(blobs(), task(steps=20), policies, seeds=1, out=tmp_path)
     assert resume(tmp_path, data=blobs(), task=task(steps=20)).rows == found.rows
     assert all("failed" not in row for row in found.rows)
 
 
 @pytest.mark.parametrize(
-    ("ways", "message"),
+    ("policies", "message"),
     [
         ({"a": Longer(2), "mine": MINE}, "policies must have a free policy where a control takes the best of them"),
         ({"none": None, "a": Longer(2, DropNodes(0.2))}, "policies/a must work on images as the data does"),
@@ -232,9 +233,9 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
         ({"none": None, "a": Searched(at.spaces.graphs())}, "space must work on images as the data does"),
     ],
 )
-def test_controls_that_do_not_fit_are_refused(ways, message):
+def test_controls_that_do_not_fit_are_refused(policies, message):
     with pytest.raises(ArgumentError, match=message):
-        compare(blobs(), task(), ways, seeds=1)
+        compare(blobs(), task(), policies, seeds=1)
 
 
 def test_data_that_no_search_can_use_are_told_before_anything_is_trained():

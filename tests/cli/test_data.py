@@ -1,25 +1,14 @@
-import json
 import subprocess
 import sys
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from augtree.cli import app
 from augtree.cli.reading import own_options
 from augtree.data.named.iwildcam import read_iwildcam
 from augtree.data.named.svhn import read_svhn
 from augtree.errors import ArgumentError, AugtreeError
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def last(done):
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout.splitlines()[-1])
+from support.commands import invoke, last
 
 
 @pytest.fixture

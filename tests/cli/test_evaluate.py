@@ -4,24 +4,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
 import augtree as at
-from augtree.cli import app
-from augtree.cli.evaluate import seen_of
 from augtree.errors import ArgumentError
-from augtree.evaluation.protocols import find_protocol
+from support.commands import invoke, last
 
 QUICK = ["--task", "contrastive", "--model", "cnn", "--steps", 2, "--batch-size", 16, "--dim", 8, "--device", "cpu"]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def last(done):
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -119,23 +107,12 @@ def test_a_run_with_few_labels_is_evaluated_on_those_it_has_not_seen(folder, tmp
     assert (found["protocol"], found["rows"][0]["fitted"]) == ("linear", 16)  # without folds, its labels are all
 
 
-def test_what_is_said_to_be_seen_is_beside_what_the_runs_saw(folder, tmp_path):
-    data, protocol = at.data.load(folder), find_protocol("tree-paper")
-    few, fewer = (at.data.load(folder, labels=count) for count in (8, 4))
-    ways = {"a": a_run(tmp_path / "a", few), "simclr": "simclr"}
-    other = a_run(tmp_path / "b", fewer)
-    mine, others, all_ = ({*each.indices("train"), *each.indices("val")} for each in (few, fewer, data))
-    assert mine - others
-    assert {*seen_of(str(other), ways, data, protocol)[0]} == mine | others
-    assert {*seen_of("train+val", ways, data, protocol)[0]} == all_
-    assert seen_of("auto", ways, data, protocol) == (None, [])
-    rows, notes = seen_of("none", ways, data, protocol)
-    assert (rows, len(notes)) == ([], 1)
-    assert notes[0].startswith(f"{tmp_path / 'a'} were made with labels")
-    done = invoke("evaluate", folder, tmp_path / "a", *QUICK, "--protocol", "tree-paper", "--seen", "none",
+def test_no_known_labels_are_noted_and_a_stopped_evaluation_goes_on(folder, tmp_path):
+    run = a_run(tmp_path / "a", at.data.load(folder, labels=8))
+    done = invoke("evaluate", folder, run, *QUICK, "--protocol", "tree-paper", "--known-labels", "none",
                   "--seeds", 1, "--out", tmp_path / "e", "--json")  # fmt: skip
     found = last(done)
-    assert found["notes"][0] == notes[0]
+    assert found["notes"][0].startswith(f"{run} were made with labels")
     content = (tmp_path / "e" / "evaluation.json").read_bytes()
     (tmp_path / "e" / "evaluation.json").unlink()
     last(invoke("resume", tmp_path / "e", "--workers", 2, "--json"))
@@ -144,7 +121,9 @@ def test_what_is_said_to_be_seen_is_beside_what_the_runs_saw(folder, tmp_path):
 
 def test_a_protocol_s_own_settings_stay_unless_others_are_asked_for(tmp_path, monkeypatch):
     seen = {}
-    monkeypatch.setattr("augtree.evaluation.evaluate", lambda data, task, *_, **more: seen.update(task=task) or 1 / 0)
+    monkeypatch.setattr(
+        "augtree.cli.evaluate.evaluate_policies", lambda data, task, *_, **more: seen.update(task=task) or 1 / 0
+    )
     graphs = [ring(6 + i % 4) for i in range(40)]
     monkeypatch.setattr(
         "augtree.cli.options.read", lambda *_, **__: at.data.from_arrays(graphs, np.arange(40) % 2, split=None)
@@ -167,7 +146,10 @@ def ring(n):
         (["evaluate", "digits", "--protocol", "mine"], "protocol must be one of graphcl"),
         (["evaluate", "digits", "--protocol", "graphcl"], "protocol must be one of linear, svm for images"),
         (["evaluate", "digits", "--protocol", "graphcl", "--samples", "train"], "--samples must be all with the fol"),
-        (["evaluate", "digits", "--seen", "some"], "--seen must be auto, none, train\\+val or the folder"),
+        (
+            ["evaluate", "digits", "--known-labels", "some"],
+            "--known-labels must be auto, none, train\\+val or the folder",
+        ),
         (["evaluate", "digits", "--task", "classification"], "--task must be contrastive"),
         (["evaluate", "digits", "--label-smoothing", "0.1"], "--label-smoothing must be left out for --task contra"),
         (["search", "digits", "--temperature", "0.1"], "--temperature must be left out for --task classification"),

@@ -3,24 +3,14 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import augtree as at
-from augtree.cli import app
 from augtree.errors import AugtreeError
+from support.commands import invoke, last
 
 QUICK = ["--model", "cnn", "--steps", 8, "--batch-size", 16]
 SEARCH = ["--budget", 30, "--alpha", 2]
 PAPER = ["--method", "paper", "--space", "images", "--depth", 1, "--alpha", 2]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def last(done):
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +81,8 @@ def test_weights_alone_for_trees_that_are_there(run, folder, tmp_path):
         *QUICK,
         "--out",
         tmp_path / "fit",
-        "--weigh",
-        "solver=series",
+        "--solver",
+        "series",
         "--json",
     ]
     found = last(invoke("forest", folder, "--trees", out, *again))
@@ -123,9 +113,9 @@ def test_another_column_as_groups_by_the_paper_s_method(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "best"], "target must be one of average, worst"),
-        (["--weigh", "speed=3"], "--weigh must be NAME=VALUE with one of alpha"),
-        (["--weigh", "iterations=many"], "--weigh iterations must be a number"),
+        (["--target", "best"], "--target must be one of average, worst"),
+        (["--eta", "-1"], "--eta must be a number in"),
+        (["--scorer", "density", "--set", "speed=3"], "--set must be NAME=VALUE with one of "),
         (["--trees", "nowhere.json"], "there is no such file"),
         (["--groups", "camera"], "groups must be column:NAME"),
         (["--method", "papers"], r"--method must be one of .*did you mean paper"),
@@ -142,3 +132,18 @@ def test_wrong_options_are_told_at_once(folder, tmp_path, options, message):
 def test_vary_is_for_forests(folder, tmp_path):
     with pytest.raises(AugtreeError, match="--vary must be for the run of a forest"):
         invoke("compare", folder, *QUICK, "--vary", "alpha=1", "--out", tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("speed=3", "--vary must be NAME=VALUE with one of alpha"),
+        ("alpha", "--vary must be NAME=VALUE"),
+        ("alpha=1,many", "--vary alpha must be a whole number, got 'many'"),
+        ("target=best", "--vary target must be one of average, worst"),
+    ],
+)
+def test_values_to_vary_are_checked(run, tmp_path, text, message):
+    with pytest.raises(AugtreeError, match=message):
+        invoke("compare", run[0], "--vary", text, "--out", tmp_path / "c")
+    assert not (tmp_path / "c").exists()

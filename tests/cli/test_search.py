@@ -3,36 +3,17 @@ import os
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
-from torch_geometric.data import Data
-from typer.testing import CliRunner
 
 import augtree as at
-from augtree.cli import app, options
-from augtree.cli.progress import Progress
-from augtree.cli.search import named, new_folder, scorer_of, space_of
+from augtree.cli import options
 from augtree.errors import AugtreeError
-from augtree.evaluation.protocols import PROTOCOLS
-from augtree.search.search import space_for
-from augtree.tasks import Classification, Contrastive, SemiSupervised
+from support.commands import FREE, QUICK, invoke, last
 
-FREE = ["none", "randaugment", "trivialaugment"]
 INVERT = at.transforms.Invert(0.2)
-QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def last(done):
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def last_of(folder):
@@ -129,16 +110,6 @@ def interrupted(arguments):
     return process.returncode, process.stdout, process.stderr
 
 
-def test_scorer_options_are_read_by_kind():
-    scorer = scorer_of("cooldown", ["looks=0.2,0.4", "last=3", "cool=0.3"])
-    assert (scorer.looks, scorer.last, scorer.cool) == ((0.2, 0.4), 3, 0.3)
-    assert scorer_of("density", ["rule=entropy"]).rule == "entropy"
-    assert scorer_of("density", ["train=0.5"]).train == 0.5
-    for bad in ("looks", "nothing=1", "last=1.5", "last=many", "rule=x"):
-        with pytest.raises(AugtreeError, match="must"):
-            scorer_of("density" if "rule" in bad else "cooldown", [bad])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -146,8 +117,8 @@ def test_scorer_options_are_read_by_kind():
         (["search", "digits", "--scorer", "coldown"], "did you mean cooldown"),
         (["search", "digits", "--space", "all"], "--space must be one of"),
         (["search", "digits", "--space", "graphs"], "space must work on images"),
-        (["search", "digits", "--budget", "soon"], "budget must be a time"),
-        (["search", "digits", "--probabilities", "0.5,2"], "probabilities must be a number in"),
+        (["search", "digits", "--budget", "soon"], "--budget must be a time"),
+        (["search", "digits", "--probabilities", "0.5,2"], "--probabilities must be a number in"),
         (["search", "digits", "--probabilities", "much"], "--probabilities must be a number"),
         (["search", "digits", "--preprocess", "turn"], "--preprocess must be one of"),
         (["search", "digits", "--model", "wrn-17-4"], r"must be 6n \+ 4"),
@@ -172,17 +143,17 @@ def test_bad_arguments_get_one_clear_line_and_leave_nothing(arguments, message, 
         (["search", "--set", "nothing=1"], "--set must be NAME=VALUE"),
         (["search", "--set", "looks=0.6,0.3"], "looks must be places in order"),
         (["search", "--space", "imagess"], r"--space must be one of .* \(did you mean images\?\)"),
-        (["search", "--budget", "soon"], "budget must be a time"),
-        (["search", "--probabilities", "0.5,2"], "probabilities must be a number in"),
-        (["search", "--check", "-1"], "check must be a number in"),
-        (["search", "--method", "guess"], "method must be greedy or exhaustive"),
+        (["search", "--budget", "soon"], "--budget must be a time"),
+        (["search", "--probabilities", "0.5,2"], "--probabilities must be a number in"),
+        (["search", "--check", "-1"], "--check must be a number in"),
+        (["search", "--method", "guess"], "--method must be one of greedy, exhaustive"),
         (
             ["search", "--method", "exhaustive", "--scorer", "density"],
             "exhaustive needs the scorer retrain",
         ),
-        (["search", "--seed", "-1"], "seed must be a whole number"),
+        (["search", "--seed", "-1"], "--seed must be a whole number"),
         (["search", "--model", "wrn-17-4"], r"must be 6n \+ 4"),
-        (["search", "--lr", "-1"], "lr must be a number in"),
+        (["search", "--lr", "-1"], "--lr must be a number in"),
         (["search", "--device", "abacus"], "device must be auto, cpu"),
         (["search", "--weights", "missing.safetensors"], "--weights must be a file that is there"),
         (["search", "--out", "file"], r"--out must be a folder that can be made \(Not a directory\)"),
@@ -223,69 +194,3 @@ def test_a_run_s_folder_is_a_policy_too(folder, tmp_path):
         "compare", folder, "none", tmp_path / "run", *QUICK, "--seeds", 1, "--out", tmp_path / "c", "--json"
     )
     assert [row["policy"] for row in last(done)["rows"]] == ["none", "run"]
-
-
-def test_a_training_that_fails_is_told(capsys):
-    watch = Progress()
-    watch("trained", policy="mine", seed=1, failed="TaskError: it diverged")
-    watch("trained", policy="mine", seed=2, test=0.5, worst_group=None)
-    assert capsys.readouterr().out == "mine, seed 1: failed: TaskError: it diverged\nmine, seed 2: test 0.5000\n"
-
-
-def test_policies_get_short_names(tmp_path):
-    assert named(["none", "TrivialAugment", "a/tree.json", "b/tree.json", "best.json"]) == {
-        "none": "none",
-        "TrivialAugment": "trivialaugment",
-        "a/tree": "a/tree.json",
-        "b/tree": "b/tree.json",
-        "best": "best.json",
-    }
-    with pytest.raises(AugtreeError, match="two of one name"):
-        named(["a/tree.json", "x/a/tree.json"])
-
-
-def test_new_folders_are_new(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    first = new_folder("search")
-    first.mkdir(parents=True)
-    assert new_folder("search") != first
-
-
-def test_a_protocol_s_name_is_a_contrastive_task_with_its_settings():
-    asked = {
-        "task_kind": "graphcl",
-        "steps": 3,
-        "judge": "ridge",
-        "compile_model": False,
-        "deterministic": False,
-    }
-    found = options.task(**options.task_options(**asked))
-    assert found == PROTOCOLS["graphcl"].task(steps=3, judge="ridge")
-    assert (found.lr, found.views, found.schedule) == (0.01, "one", "constant")
-    with pytest.raises(AugtreeError, match="--ratio must be left out for --task contrastive, got 7"):
-        options.task(**options.task_options(task_kind="graphcl", ratio=7))
-    with pytest.raises(AugtreeError, match="--task must be one of classification, .*, graphcl, tree-paper"):
-        options.task(**options.task_options(task_kind="linear"))
-
-
-def test_spaces_by_name_are_as_they_are_for_the_data():
-    pictures = SimpleNamespace(domain="image", fill=7)
-    graphs = SimpleNamespace(domain="graph")
-    assert space_of("images", pictures) == at.spaces.images(fill=7)
-    assert space_of("images+composites", pictures) == at.spaces.images(composites=True, fill=7)
-    assert space_of("auto", pictures) is None
-    assert space_of("simclr", pictures) == at.spaces.simclr()
-    assert space_of("simclr+composites", pictures) == at.spaces.simclr(composites=True, fill=7)
-    assert space_of("graphs", graphs) == at.spaces.graphs()
-    assert space_of("graphs+composites", graphs) == at.spaces.graphs(composites=True)
-
-
-def test_a_space_that_is_left_to_the_search():
-    pictures = at.data.load("digits")
-    graphs = SimpleNamespace(domain="graph", samples=[Data(x=torch.ones(2, 1), num_nodes=2)])
-    for task in (Classification(), SemiSupervised()):
-        assert space_for(pictures, task, None) == at.spaces.auto(pictures)
-        assert space_for(graphs, task, None) == at.spaces.auto(graphs)
-    assert space_for(pictures, Contrastive(), None) == at.spaces.simclr(composites=True, fill=pictures.fill)
-    assert space_for(graphs, Contrastive(), None) == at.spaces.auto(graphs)
-    assert space_for(pictures, Classification(), [INVERT]).distinct == at.transforms.Space([INVERT]).distinct

@@ -12,28 +12,26 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-import augtree as at
 from augtree import Forest, Tree, wrap
 from augtree.comparison import Comparison, compare, resume
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError, PolicyFileError, RunError, TaskError
+from augtree.runs.events import Planned, Trained
 from augtree.tasks import Classification
-from augtree.training.trainer import Trainer
-from augtree.transforms import DropNodes, Identity, Invert, RandAugment, Space
+from augtree.tasks.trainer import Trainer
+from augtree.transforms import DropNodes, Identity, Invert, RandAugment
 from support.blobs import MINE, POLICIES, blobs, net, task
 
 
 def test_a_comparison_repeats_and_is_kept(tmp_path):
-    told = []
-    first = compare(
-        blobs(),
-        task(metric="loss"),
-        POLICIES,
-        seeds=2,
-        out=tmp_path / "run",
-        watch=lambda what, **_: told.append(what),
+    events = []
+    first = compare(blobs(), task(metric="loss"), POLICIES, seeds=2, out=tmp_path / "run", watch=events.append)
+    assert events[0] == Planned(notes=[], lines=["6 trainings."], trainings=6)
+    assert sorted(((event.policy, event.seed, event.figures) for event in events[1:]), key=str) == sorted(
+        ((row["policy"], row["seed"], {name: row[name] for name in ("val", "test", "cost")}) for row in first.rows),
+        key=str,
     )
-    assert told == ["plan", *["trained"] * 6]
+    assert all(isinstance(event, Trained) and not event.failed for event in events[1:])
     assert [(row["policy"], row["seed"]) for row in first.rows] == [(p, s) for s in (0, 1) for p in ("b", "ra", "a")]
     assert list(first.free) == ["b", "ra"]
     assert first.judged_on == "test"
@@ -94,7 +92,12 @@ RISKY = {
 
 
 def test_a_training_that_diverges_is_marked_and_the_others_go_on(tmp_path):
-    found = compare(blobs(), task(model=Fragile), RISKY, seeds=3, out=tmp_path)
+    events = []
+    found = compare(blobs(), task(model=Fragile), RISKY, seeds=3, out=tmp_path, watch=events.append)
+    failed = [event for event in events[1:] if event.failed]
+    assert {event.seed for event in failed if event.policy == "always"} == {0, 1, 2}
+    assert {event.failed for event in failed} == {DIVERGED}
+    assert all(list(event.figures) == ["cost"] for event in failed)
     sometimes, none, always = found.lines()
     assert (sometimes.policy, none.policy, always.policy) == ("sometimes", "none", "always")
     assert sometimes.failures == f"1 of 3 failed: {DIVERGED}"
@@ -242,29 +245,6 @@ def test_a_folder_of_another_comparison_is_refused(tmp_path):
     with pytest.raises(RunError, match=r"differs in /order\)"):
         compare(blobs(), task(), dict(reversed(POLICIES.items())), seeds=1, out=tmp_path)
     assert (tmp_path / "comparison.csv").read_bytes() == before
-
-
-def test_resuming_needs_what_the_folder_does_not_hold(tmp_path):
-    compare(blobs(), task(), POLICIES, seeds=1, out=tmp_path / "a")
-    with pytest.raises(RunError, match="was made on arrays: give them again"):
-        resume(tmp_path / "a")
-    with pytest.raises(DataError, match="the data must be what the run began with, but blobs has changed"):
-        resume(tmp_path / "a", data=blobs(train=50))
-    with pytest.raises(RunError, match=r"model is a function \(support.blobs.net\): give the task again"):
-        resume(tmp_path / "a", data=blobs())
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "spec.json").write_text('{"version": 1, "kind": "poem"}')
-    with pytest.raises(RunError, match="a comparison or an evaluation, got 'poem'"):
-        resume(tmp_path / "b")
-
-
-def test_searches_and_forests_are_resumed_by_the_same_word(tmp_path):
-    groups, space = np.where(np.arange(80) // 2 % 2, "odd", "even"), Space([Invert(1.0)])
-    data, asked = blobs(groups=groups), task(steps=4)
-    tree = at.search_tree(data, asked, space, depth=1, budget=3, out=tmp_path / "tree")
-    forest = at.fit_forest(data, asked, {"odd": MINE, "even": Tree()}, alpha=2, out=tmp_path / "forest")
-    assert at.resume(tmp_path / "tree", data=data, task=asked).tree == tree.tree
-    assert at.resume(tmp_path / "forest", data=data, task=asked).weights == forest.weights
 
 
 def test_there_must_be_something_to_judge_by():

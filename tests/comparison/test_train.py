@@ -8,17 +8,16 @@ from torch import nn
 from augtree import models
 from augtree.comparison import train
 from augtree.errors import ArgumentError, TaskError
+from augtree.runs.events import Planned, Stepped
 from augtree.transforms import DropNodes, Flip
 from support.blobs import MINE, blobs, by_hand, net, task
 
 
 def test_a_trained_model_is_kept_and_loads_again(tmp_path):
     data, asked = blobs(), task(model="cnn", preprocess=Flip())
-    told = []
-    found = train(
-        data, asked, MINE, seed=3, out=tmp_path / "a" / "b", watch=lambda what, **about: told.append((what, about))
-    )
-    assert told == [("plan", {"steps": 6}), *[("step", {"done": i}) for i in range(1, 7)]]
+    events = []
+    found = train(data, asked, MINE, seed=3, out=tmp_path / "a" / "b", watch=events.append)
+    assert events == [Planned(steps=6), *map(Stepped, range(1, 7))]
     folder = tmp_path / "a" / "b"
     assert {path.name for path in folder.iterdir()} == {"model.safetensors", "policy.json", "training.json"}
     pictures = by_hand(data.samples, data)
@@ -82,4 +81,4 @@ def test_a_training_that_fails_leaves_nothing(tmp_path, more, error, words):
 def test_a_folder_that_cannot_be_made_is_told_before_the_training(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ArgumentError, match="--out must be a folder that can be made"):
-        train(blobs(), task(), out=tmp_path / "file", watch=lambda *_, **__: pytest.fail("it was trained"))
+        train(blobs(), task(), out=tmp_path / "file", watch=lambda _: pytest.fail("it was trained"))

@@ -32,18 +32,18 @@ def test_forests_of_other_groups_are_judged_in_those_of_the_data(tmp_path):
     torch.manual_seed(0)
     data = at.data.group(rings(), "size:3")
     options = at.Weighting(alpha=4, eta=0.5)
-    ways = {
+    policies = {
         "none": None,
         "three": at.Weighted(forest("size0", "size1", "size2"), options),
         "two": at.Weighted(forest("size0", "size1"), options, groups="size:2"),
     }
-    found = at.compare(data, TASK, ways, seeds=1, out=tmp_path / "c")
+    found = at.compare(data, TASK, policies, seeds=1, out=tmp_path / "c")
     rows = {row["policy"]: row for row in found.rows}
     for row in rows.values():
         assert [key for key in row if key.startswith("group ")] == ["group size0", "group size1", "group size2"]
     assert [key for key in rows["two"] if key.startswith("weight ")] == ["weight size0", "weight size1"]
     trainer = TASK.prepare(at.data.group(data, "size:2"))
-    training = WeightedTraining(trainer, ways["two"].forest, options, 0)
+    training = WeightedTraining(trainer, policies["two"].forest, options, 0)
     at_end = training.run(range(training.rounds))
     assert rows["two"]["weight size0"] == at_end.w[0]
     assert rows["two"]["test"] == trainer.measures(at_end.theta, data.indices("test"))["accuracy"]
@@ -55,9 +55,9 @@ def test_forests_of_other_groups_are_judged_in_those_of_the_data(tmp_path):
     [
         (
             lambda: at.Weighted(forest("size0")),
-            r"must have trees for the groups of the data \(size0, size1\), and a tree for",
+            r"must have a tree for each group of the data \(size0, size1\) and no other, got 'size1 missing'",
         ),
-        (lambda: at.Weighted(forest("size0", "size1", "x")), "and no tree for, got 'x'"),
+        (lambda: at.Weighted(forest("size0", "size1", "x")), "and no other, got 'x beside them'"),
         (lambda: at.Weighted(at.Tree()), "forest must be a forest"),
         (lambda: at.Weighted(forest("size0"), merge="closest"), "merge must be one of nearest"),
         (lambda: at.Weighted(forest("size0"), {"alpha": 3}), "weighting must be augtree.forests.Weighting"),

@@ -4,7 +4,17 @@ import torch
 from torch_geometric.data import Data
 
 import augtree as at
-from augtree.data.groups import check_groups, cut, group, joined_as, likest, merged, problems, shapes, whole_of
+from augtree.data.groups import (
+    check_groups,
+    cut,
+    group,
+    joined_as,
+    merged,
+    nearest_group,
+    nodes_and_degrees,
+    problems,
+    whole_of,
+)
 from augtree.errors import ArgumentError, DataError
 
 
@@ -34,7 +44,7 @@ def pictures(groups, split=None, labels=None, columns=None):
 def test_sizes_and_degrees_are_cut_at_quantiles_of_the_training_graphs(parts):
     data = group(graphs(800), f"size-degree:{parts}x{parts}")
     assert len(data.group_names) == parts**2
-    nodes, _ = shapes(data)
+    nodes, _ = nodes_and_degrees(data)
     train = data.split == 0
     counts = np.bincount(data.groups[train], minlength=parts**2)
     assert counts.max() <= 2 * counts.min() + 8  # quantiles: about as many in each
@@ -71,7 +81,7 @@ def test_a_cut_by_hand():
 
 
 def test_shapes():
-    nodes, degree = shapes(at.data.from_arrays([ring(5), ring(6, 3)], [0, 1], split=["train", "val"]))
+    nodes, degree = nodes_and_degrees(at.data.from_arrays([ring(5), ring(6, 3)], [0, 1], split=["train", "val"]))
     assert nodes.tolist() == [5, 6]
     assert degree.tolist() == [2, 3]
 
@@ -174,8 +184,8 @@ def test_the_likest_is_the_nearest_in_colour():
 
 
 def test_the_likest_of_graphs_is_of_near_size():
-    assert likest(np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 0.0]]), 2) == 1
-    assert likest(np.array([[np.inf, 0.0], [1.0, 0.0], [5.0, 0.0]]), 0) in (1, 2)  # a group without samples
+    assert nearest_group(np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 0.0]]), 2) == 1
+    assert nearest_group(np.array([[np.inf, 0.0], [1.0, 0.0], [5.0, 0.0]]), 0) in (1, 2)  # a group without samples
 
 
 def test_nothing_to_merge_changes_nothing():

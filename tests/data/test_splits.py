@@ -56,20 +56,20 @@ def test_a_class_with_three_samples_is_everywhere_and_any_class_is_trained_on(la
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=80), st.integers(0, 3))
 def test_no_unit_is_in_two_splits_and_no_split_is_empty(pairs, seed):
-    labels, units = np.array(pairs).T
-    if len(set(units)) < 3:
-        with pytest.raises(ArgumentError, match="units must be at least 3 different ones"):
-            make_split(labels, units=units, seed=seed)
+    labels, clusters = np.array(pairs).T
+    if len(set(clusters)) < 3:
+        with pytest.raises(ArgumentError, match="clusters must be at least 3 different ones"):
+            make_split(labels, clusters=clusters, seed=seed)
         return
-    split = make_split(labels, units=units, seed=seed)
-    assert all(len(set(split[units == unit])) == 1 for unit in units)
+    split = make_split(labels, clusters=clusters, seed=seed)
+    assert all(len(set(split[clusters == cluster])) == 1 for cluster in clusters)
     assert min(counts(split)) > 0
 
 
 def test_units_meet_the_shares_of_each_class_as_nearly_as_they_can():
-    units = np.repeat(np.arange(100), 10)
-    labels = np.repeat(np.arange(100) % 4, 10)  # every unit is of one class
-    split = make_split(labels, units=units.astype(str), seed=0)
+    clusters = np.repeat(np.arange(100), 10)
+    labels = np.repeat(np.arange(100) % 4, 10)  # every cluster is of one class
+    split = make_split(labels, clusters=clusters.astype(str), seed=0)
     for label in range(4):
         assert np.abs(np.array(counts(split, labels == label)) - [150, 50, 50]).max() <= 10
 

@@ -9,12 +9,12 @@ import pytest
 import augtree as at
 from augtree import Forest, Tree
 from augtree.comparison import Longer, Searched, Soup
-from augtree.errors import ArgumentError, DataError, RunError, TaskError
-from augtree.evaluation.leakage import judged_on_seen, labelled_training, run_of, seen_by_searches, seen_in_run
+from augtree.errors import ArgumentError, DataError, TaskError
+from augtree.evaluation.leakage import known_to_policies
 from augtree.evaluation.protocols import find_protocol, folds_of, judge_fold
 from augtree.policies.presets import find
-from augtree.search import Density
-from augtree.tasks import Classification, Contrastive
+from augtree.runs.events import Planned, Trained
+from augtree.tasks import Classification
 from augtree.transforms import Cutout, DropNodes, wrap
 from support.blobs import blobs
 from support.contrastive import graphs, task
@@ -79,86 +79,8 @@ def test_labels_that_a_search_has_seen_are_in_no_fold_of_any_row():
     assert {row["fitted"] + row["tested"] for row in found.rows} == {left}  # for none and the random encoder too
     told = f"{left} of {count} samples are in folds, 40 whose labels a search has seen are in none"
     assert told in found.notes[-1]
-    free = at.evaluate(data, QUICK, {"none": None, "tree": TREE}, seeds=1, seen=[], protocol="tree-paper")
+    free = at.evaluate(data, QUICK, {"none": None, "tree": TREE}, seeds=1, known_labels=[], protocol="tree-paper")
     assert {row["fitted"] + row["tested"] for row in free.rows} == {count}
-
-
-def searched(data, out, **more):
-    asked = Contrastive(**{**vars(QUICK), **more})
-    at.search_tree(data, asked, [DropNodes(0.2)], depth=1, scorer=Density(train=0.5), check=0, out=out)
-
-
-def test_what_a_run_has_seen(tmp_path):
-    data = graphs(160)
-    few = data.with_labels(20)
-    searched(few, tmp_path / "few")
-    searched(few, tmp_path / "free", judge="alignment-uniformity", views="one")
-    rows = {name: seen_by_searches({"t": str(tmp_path / name)}, {}, few) for name in ("few", "free")}
-    assert set(rows["few"]) == set(few.indices("train")) | set(few.indices("val"))
-    assert len(rows["free"]) == 0
-    of_file = seen_by_searches({"t": str(tmp_path / "few" / "tree.json")}, {}, few)
-    assert np.array_equal(of_file, rows["few"])
-    with pytest.raises(RunError, match="say which labels it has seen"):
-        seen_by_searches({"t": str(tmp_path / "few")}, {}, data)
-
-
-def test_free_policies_have_seen_nothing():
-    for name in ("none", "graphcl"):
-        assert len(seen_by_searches({"p": find(name)}, {"p": find(name)}, GRAPHS)) == 0
-    assert len(seen_by_searches({"p": TREE}, {"p": TREE}, GRAPHS)) == 60
-
-
-def a_run(folder, data, kind="search", judge="knn"):
-    """The folder of a run, as far as it says what labels were read."""
-    folder.mkdir()
-    about = {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint}
-    spec = {"version": 1, "kind": kind, "data": about, "task": replace(QUICK, judge=judge).spec()}
-    (folder / "spec.json").write_text(json.dumps(spec))
-    at.save(TREE, folder / "tree.json")
-    return folder
-
-
-def test_rows_of_a_run_are_known_only_where_the_samples_are_the_same(tmp_path):
-    few = {"train": 60, "val": 20}
-    searched = at.data.load("digits", **few, labels=30)
-    folder = a_run(tmp_path / "run", searched)
-    whole = at.data.load("digits", **few)
-    rows = seen_in_run(folder, whole)
-    assert len(rows) == 50
-    assert set(rows) == {*searched.indices("train"), *searched.indices("val")}
-    others = at.data.load("digits", **few, seed=1)
-    assert len(others) == len(searched)
-    turned = whole.take(np.arange(len(whole))[::-1])
-    relabelled = replace(whole, labels=whole.labels.roll(1))
-    for data in (others, turned, relabelled, whole.take(np.arange(50))):
-        with pytest.raises(DataError, match="not the same in the same order.*seen=rows"):
-            seen_in_run(folder, data)
-
-
-def test_a_label_free_judge_is_trusted_only_where_the_run_itself_searched(tmp_path):
-    for kind, count in (("search", 0), ("forest", 0), ("fit", 60)):
-        assert len(seen_in_run(a_run(tmp_path / kind, GRAPHS, kind, "alignment-uniformity"), GRAPHS)) == count
-
-
-def test_runs_whose_labels_are_judged_by_are_named(tmp_path):
-    one = a_run(tmp_path / "one", GRAPHS)
-    given = ["graphcl", str(one), a_run(tmp_path / "free", GRAPHS, judge="contrastive"), one / "tree.json", TREE]
-    (note,) = judged_on_seen(given, find_protocol("graphcl"), GRAPHS)
-    assert note.startswith(f"{one} were made with labels that this judges by")
-    assert judged_on_seen(given, find_protocol("linear"), GRAPHS) == []  # a search sees no test sample
-    strange = a_run(tmp_path / "strange", graphs(40))
-    assert str(strange) in judged_on_seen([strange], find_protocol("linear"), GRAPHS)[0]
-
-
-def test_names_are_no_paths(tmp_path, monkeypatch):
-    a_run(tmp_path / "none", GRAPHS, "fit")
-    (tmp_path / "spec.json").write_text((tmp_path / "none" / "spec.json").read_text())
-    monkeypatch.chdir(tmp_path)
-    assert run_of("none") is None
-    assert run_of("GraphCL") is None
-    assert run_of("tree.json") is not None
-    found = at.evaluate(GRAPHS, QUICK, {"n": "none"}, seeds=1, protocol="tree-paper")
-    assert (found.seen, found.policies) == (0, {"n": "Identity"})
 
 
 # ---- which encoder, which samples
@@ -197,7 +119,7 @@ def check_same(calls, wanted):
 
 def test_a_classifier_is_fitted_to_its_training_folds_alone(asked_of_classifiers):
     seen, quick = np.arange(0, 80, 4), task(model="gin", steps=2, options={"hidden": 4})
-    at.evaluate(GRAPHS, quick, {"tree": TREE}, seeds=2, protocol="tree-paper", seen=seen)
+    at.evaluate(GRAPHS, quick, {"tree": TREE}, seeds=2, protocol="tree-paper", known_labels=seen)
     trainer = replace(quick, samples="all").prepare(GRAPHS)
     assert len(trainer.rows) == 80
     by_hand = []
@@ -228,70 +150,6 @@ def test_random_and_pretrained_encoders_are_what_they_are_called(tmp_path, asked
     assert not any("trained with labels" in note for note in evaluated_with(tmp_path / "c").notes)
 
 
-def test_weights_from_weights_from_labels(tmp_path):
-    """As long as the chain of contrastive trainings is, and without end where it goes round."""
-    for name, kind, before in [("a", "classification", None), ("b", "contrastive", "a"), ("c", "contrastive", "b")]:
-        (tmp_path / name).mkdir()
-        options = {} if before is None else {"weights": str(tmp_path / before / "model.safetensors")}
-        (tmp_path / name / "training.json").write_text(json.dumps({"task": {"task": kind, "options": options}}))
-
-    def found(name):
-        return labelled_training({"weights": tmp_path / name / "model.safetensors"})
-
-    assert [found(name) for name in "abc"] == ["classification"] * 3
-    options = {"weights": str(tmp_path / "c" / "model.safetensors")}
-    (tmp_path / "b" / "training.json").write_text(json.dumps({"task": {"task": "contrastive", "options": options}}))
-    assert [found(name) for name in "bc"] == [None, None]
-    assert labelled_training({}) is None
-
-
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory):
-    """Label-free searches on few labels, begun with weights that were trained with all labels, and without any."""
-    place, data = tmp_path_factory.mktemp("begun"), blobs(train=100, val=40, test=40)
-    few = data.with_labels(20)
-    width = {"width": 4}
-    at.train(
-        data, Classification(model="cnn", steps=3, batch_size=16, device="cpu", options=width), out=place / "with"
-    )
-    at.train(data, task(steps=3), out=place / "without")
-    for name in ("with", "without"):
-        asked = task(
-            steps=3,
-            judge="alignment-uniformity",
-            views="one",
-            options={**width, "weights": str(place / name / "model.safetensors")},
-        )
-        out = place / f"search {name}"
-        at.search_tree(few, asked, [Cutout(0.4)], depth=1, scorer=Density(train=0.5), check=0, out=out)
-    return place, few
-
-
-def test_a_search_that_began_with_weights_from_labels_is_not_label_free(begun):
-    place, few = begun
-    found = {name: seen_by_searches({"t": str(place / f"search {name}")}, {}, few) for name in ("with", "without")}
-    assert np.array_equal(found["with"], np.setdiff1d(np.arange(len(few)), few.indices("test")))
-    assert len(found["without"]) == 0
-    (place / "with" / "training.json").rename(place / "with" / "hidden.json")
-    assert len(seen_by_searches({"t": str(place / "search with")}, {}, few)) == 0  # nobody tells
-    (place / "with" / "hidden.json").rename(place / "with" / "training.json")
-
-
-def test_that_a_search_began_with_weights_from_labels_is_told(begun, tmp_path):
-    place, few = begun
-    asked = {"seeds": 1, "protocol": "tree-paper"}
-    run = place / "search with"
-    found = at.evaluate(few, task(steps=1), {"t": str(run), "none": None}, **asked, out=tmp_path / "e")
-    weights = place / "with" / "model.safetensors"
-    told = f"{run} began with {weights}, which was trained with labels (classification): all but its test samples"
-    assert [note for note in found.notes if told in note] == [f"{told} count as seen."]
-    assert {row["fitted"] + row["tested"] for row in found.rows} == {40}
-    assert at.resume(tmp_path / "e", data=few).notes == found.notes
-    for name, seen in (("without", None), ("with", [])):
-        other = at.evaluate(few, task(steps=1), {"t": str(place / f"search {name}")}, seen=seen, **asked)
-        assert not any("count as seen" in note for note in other.notes)
-
-
 def evaluated_with(folder):
     options = {"width": 4, "weights": str(folder / "model.safetensors")}
     return at.evaluate(blobs(), task(steps=1, options=options), {"none": None}, protocol="linear", seeds=1)
@@ -304,7 +162,7 @@ def test_a_forest_s_weights_are_learned_in_every_training(tmp_path, asked_of_cla
     data = at.data.group(GRAPHS, "size:2")
     forest = Forest({"size0": (TREE, 0.5), "size1": (Tree(), 0.5)})
     way = at.Weighted(forest, at.Weighting(alpha=1, eta=2.0))
-    found = at.evaluate(data, QUICK, {"f": way, "even": forest}, seeds=1, seen=[], protocol="tree-paper",
+    found = at.evaluate(data, QUICK, {"f": way, "even": forest}, seeds=1, known_labels=[], protocol="tree-paper",
                         out=tmp_path / "run")  # fmt: skip
     assert found.policies["f"].endswith("with learned weights")
     trainer = replace(QUICK, samples="all").prepare(data)
@@ -321,12 +179,12 @@ def test_the_run_of_a_forest_stands_for_how_it_trained(tmp_path, asked_of_classi
     data = at.data.group(GRAPHS, "size:2")
     trees = {"size0": TREE, "size1": Tree()}
     at.fit_forest(data, QUICK, trees, alpha=1, eta=2.0, plain=False, out=tmp_path / "f")
-    at.evaluate(data, QUICK, {"f": tmp_path / "f"}, seeds=1, seen=[], protocol="tree-paper")
+    at.evaluate(data, QUICK, {"f": tmp_path / "f"}, seeds=1, known_labels=[], protocol="tree-paper")
     trainer = replace(QUICK, samples="all").prepare(data)
     way = at.Weighted(Forest({name: (tree, 0.5) for name, tree in trees.items()}), at.Weighting(alpha=1, eta=2.0))
     states = [trainer.fresh(0), way.fit(trainer, 0).theta]
     check_same(asked_of_classifiers, list(expected([(0, features(trainer, s)) for s in states], "tree-paper", data)))
-    assert seen_by_searches({"f": tmp_path / "f"}, {}, data).tolist() == list(range(20, 80))
+    assert known_to_policies({"f": tmp_path / "f"}, {}, data).tolist() == list(range(20, 80))
 
 
 @pytest.mark.parametrize("wrapped", [at.Weighted, lambda forest: forest])
@@ -341,6 +199,26 @@ def test_a_forest_of_other_groups_says_how_to_make_them(wrapped):
         at.evaluate(GRAPHS, QUICK, {"f": pictures}, seeds=1)
 
 
+# ---- events
+
+
+def test_an_evaluation_reports_its_plan_and_each_encoder():
+    events = []
+    asked = {"fog": FOG, "none": None}
+    found = at.evaluate(blobs(), task(steps=2), asked, protocol="linear", seeds=[3, 4], watch=events.append)
+    assert events[0] == Planned(notes=found.notes[:-1], lines=["6 trainings."], trainings=6)  # fog's failure is later
+    assert [(event.policy, event.seed) for event in events[1:]] == [
+        (name, seed) for seed in (3, 4) for name in ("random encoder", "fog", "none")
+    ]
+    accuracies = {(row["row"], row["seed"]): row["accuracy"] for row in found.rows if "accuracy" in row}
+    for event in events[1:]:
+        assert isinstance(event, Trained)
+        if event.policy == "fog":
+            assert (event.figures, event.failed.startswith("TransformError: ")) == ({}, True)
+        else:
+            assert event == Trained(event.policy, event.seed, {"accuracy": accuracies[event.policy, event.seed]})
+
+
 # ---- what goes wrong
 
 
@@ -353,11 +231,12 @@ FOG = Tree().with_node(1, wrap(fog, name="Fog"))
 
 def test_a_policy_that_raises_is_marked_and_the_others_go_on(tmp_path):
     asked = {"fog": FOG, "none": None}
-    found = at.evaluate(blobs(), task(), asked, protocol="linear", seeds=2, seen=[], out=tmp_path)
+    found = at.evaluate(blobs(), task(), asked, protocol="linear", seeds=2, known_labels=[], out=tmp_path)
     random, fog_line, none = found.lines()
     assert (fog_line["mean"], fog_line["seeds"], fog_line["failed"]) == (None, 0, 2)
     assert (none["seeds"], none["failed"], random["failed"]) == (2, 0, 0)
-    assert none == at.evaluate(blobs(), task(), {"none": None}, protocol="linear", seeds=2, seen=[]).lines()[1]
+    alone = at.evaluate(blobs(), task(), {"none": None}, protocol="linear", seeds=2, known_labels=[])
+    assert none == alone.lines()[1]
     assert "| fog            | failed " in found.to_text()
     assert found.notes[-1].startswith("fog failed with seed 0, 1: TransformError: ")
     assert "no such picture" in found.notes[-1]
@@ -376,10 +255,9 @@ def test_where_every_row_fails_that_is_an_error(tmp_path, monkeypatch):
 
 
 def test_the_protocol_follows_from_the_samples():
-    graph = at.evaluate(GRAPHS, QUICK, {"none": None}, seeds=1, notes=["Said before."])
+    graph = at.evaluate(GRAPHS, QUICK, {"none": None}, seeds=1)
     picture = at.evaluate(blobs(), task(steps=1), {"none": None}, seeds=1)
     assert (graph.protocol, picture.protocol) == ("graphcl", "linear")
-    assert graph.notes[0] == "Said before."
     with pytest.raises(
         ArgumentError, match="protocol must be one of linear, svm for images, which the model gin does"
     ):
@@ -390,12 +268,14 @@ def test_the_protocol_follows_from_the_samples():
 
 def test_what_is_left_out_is_counted_as_it_is():
     data = graphs(160).with_labels(40)
-    found = at.evaluate(data, QUICK, {"tree": TREE}, seeds=1, protocol="tree-paper", seen=data.indices("train"))
+    how = {"seeds": 1, "protocol": "tree-paper", "known_labels": data.indices("train")}
+    found = at.evaluate(data, QUICK, {"tree": TREE}, **how)
     told = "80 of 160 samples are in folds, 40 whose labels a search has seen and 40 unlabelled are in none"
     assert told in found.notes[-1]
     assert found.seen == 40
     assert {row["fitted"] + row["tested"] for row in found.rows} == {80}
-    pictures = at.evaluate(blobs(), task(steps=1), {"none": None}, protocol="linear", seeds=1, seen=np.arange(70))
+    how = {"seeds": 1, "protocol": "linear", "known_labels": np.arange(70)}
+    pictures = at.evaluate(blobs(), task(steps=1), {"none": None}, **how)
     assert pictures.seen == 6  # classifiers are fitted to the training samples, seen or not
     assert "; 6 of 16 test samples, whose labels a search has seen, are left out" in pictures.notes[-1]
 
@@ -446,11 +326,11 @@ def stop_at(count):
         ({"task": Classification(device="cpu")}, ArgumentError, "must be a contrastive one"),
         ({"protocol": "mine"}, ArgumentError, "protocol must be one of"),
         ({"policies": {}}, ArgumentError, "policies must be a policy"),
-        ({"policies": {"random encoder": None}}, ArgumentError, "none of ours"),
+        ({"policies": {"random encoder": None}}, ArgumentError, "other than random encoder and pretrained features"),
         ({"policies": {"a": "simclr"}}, ArgumentError, "must work on graphs"),
-        ({"seen": [99]}, ArgumentError, "seen must be rows from 0 to 79"),
-        ({"seen": [0.5]}, ArgumentError, "seen must be a list of rows"),
-        ({"seen": np.arange(79)}, DataError, "10 folds need"),
+        ({"known_labels": [99]}, ArgumentError, "known_labels must be rows from 0 to 79"),
+        ({"known_labels": [0.5]}, ArgumentError, "known_labels must be a list of rows"),
+        ({"known_labels": np.arange(79)}, DataError, "10 folds need"),
     ],
 )
 def test_bad_arguments_train_nothing(changes, error, message, tmp_path):

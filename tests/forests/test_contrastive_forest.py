@@ -7,9 +7,11 @@ from torch_geometric.data import Data
 
 import augtree as at
 from augtree import Forest, Tree
+from augtree.errors import ArgumentError
 from augtree.forests import Weighting
 from augtree.forests.hypergradient import Hypergradient
-from augtree.tasks.contrastive import nt_xent
+from augtree.search import Density
+from augtree.tasks.contrastive_losses import nt_xent
 from augtree.transforms import Cutout, DropNodes, PermuteEdges, Rotate
 from support.blobs import blobs
 from support.contrastive import task
@@ -88,3 +90,10 @@ def test_graphs_in_half_precision():
         assert not [note for note in found.notes if "skipped" in note]
         assert 0 < found.forest.groups["a"].weight < 1
         assert found.forest.groups["a"].weight != 0.5
+
+
+@pytest.mark.parametrize(("search", "method"), [(at.search_tree, "greedy"), (at.search_forest, "paper")])
+def test_a_rule_that_does_not_suit_the_judge_leaves_no_run_behind(tmp_path, search, method):
+    with pytest.raises(ArgumentError, match="rule must be sampled"):
+        search(DATA, task(judge="contrastive"), scorer=Density(), method=method, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -10,23 +9,17 @@ from torch import nn
 from augtree.forests.implicit_gradient import (
     GaussNewton,
     Inner,
-    attempt,
-    conjugate_gradients,
+    backward_jvp,
     flat,
+    forward_jvp,
     has_forward_mode,
     lengths,
-    pushed_backward,
-    pushed_forward,
-    series,
 )
-from support.logistic import Logistic, inner_of
+from augtree.forests.linear_solvers import conjugate_gradients
+from support.logistic import Logistic, inner_of, weights
 
 torch.set_default_dtype(torch.float32)
 DOUBLE = torch.float64
-
-
-def weights(seed, count=3):
-    return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(count) * 3))
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -56,56 +49,6 @@ def test_products_and_cg_against_a_dense_matrix():
         assert float((found.x - expected).norm() / expected.norm()) < 1e-5
         assert found.residual < 1e-9
         assert not found.failed
-
-
-def test_the_series_converges_to_the_same():
-    problem, w = Logistic(1), weights(1)
-    _, inner = inner_of(problem, w)
-    v = torch.arange(1.0, 5.0, dtype=DOUBLE)
-    exact = conjugate_gradients(inner.hessian, v, iterations=50, tolerance=1e-12).x
-    errors = []
-    for terms in (5, 50, 500):
-        found = series(lambda _, x: inner.hessian(x), v, terms=terms, scale=2.0)
-        errors.append(float((found.x - exact).norm() / exact.norm()))
-    assert errors[0] > errors[1] > errors[2]
-    assert errors[2] < 1e-6
-
-
-def test_a_series_of_other_samples_each_time_is_right_on_average():
-    matrices = [torch.diag(torch.tensor(row, dtype=DOUBLE)) for row in ([1, 2, 3], [3, 2, 1], [2, 1, 3], [2, 3, 1])]
-    mean = torch.stack(matrices).mean(0)
-    v = torch.ones(3, dtype=DOUBLE)
-    rng = np.random.default_rng(0)
-    found = [series(lambda *a: matrices[rng.integers(4)] @ a[1], v, terms=60, scale=10.0).x for _ in range(400)]
-    assert torch.allclose(torch.stack(found).mean(0), torch.linalg.solve(mean, v), atol=0.02)
-
-
-def test_a_series_without_a_limit_is_told():
-    matrix = torch.diag(torch.tensor([1.0, 50.0]))
-    found = series(lambda _, x: matrix @ x, torch.ones(2), terms=50, scale=10.0)
-    assert "no limit" in found.failed
-    assert torch.isfinite(found.x).all()
-
-
-def test_a_hessian_that_is_not_positive_is_told():
-    matrix = torch.diag(torch.tensor([1.0, -2.0]))
-    assert "not positive" in conjugate_gradients(lambda x: matrix @ x, torch.ones(2)).failed
-    assert not conjugate_gradients(lambda x: matrix @ x, torch.ones(2), damping=3.0).failed
-    assert "not finite" in conjugate_gradients(lambda x: x * float("nan"), torch.ones(2)).failed
-    nothing = conjugate_gradients(lambda x: x, torch.zeros(2))
-    assert nothing.x.tolist() == [0, 0]
-    assert nothing.residual == 0
-
-
-@pytest.mark.parametrize("matrix", [[1.0, 2.0, 3.0], [1.0, -2.0, 3.0], [1.0, 1.0, 1.0], [float("nan"), 1.0, 1.0]])
-def test_what_is_computed_without_looking_is_the_same(matrix):
-    """A recorded solve goes on where another has ended, and changes nothing."""
-    product, v = (lambda x: torch.tensor(matrix) * x), torch.tensor([1.0, 2.0, 3.0])
-    asked = {"damping": 0.1, "iterations": 6, "tolerance": 1e-3}
-    one, other = (attempt(product, v, look=look, **asked).solved() for look in (True, False))
-    assert one.x.tolist() == other.x.tolist()
-    assert one[1:] == other[1:]
-    assert bool(one.failed) == (min(matrix) < 0 or matrix[0] != matrix[0])
 
 
 def network():
@@ -138,7 +81,7 @@ def test_gauss_newton_is_the_hessian_of_the_linearised_model():
 
     blocks = [torch.diag(row) - torch.outer(row, row) for row in p]
     dense = jacobian.T @ (torch.block_diag(*blocks) / 6) @ jacobian
-    ways = [pushed_backward(logits, parameters), pushed_forward(lambda forward: forward(x), model)]
+    ways = [backward_jvp(logits, parameters), forward_jvp(lambda forward: forward(x), model)]
     for seed, way in product(range(3), ways):
         found = GaussNewton(logits, bend, way, parameters, decay=0.5)
         v = torch.randn(len(theta), dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))

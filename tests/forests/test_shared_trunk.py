@@ -1,6 +1,7 @@
 """Forests from one trunk: each group's play, the weights, and runs that can be stopped anywhere."""
 
 import json
+import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,16 +14,20 @@ import torch
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError, RunError
 from augtree.forests import Weighting, search_forest
-from augtree.forests.search import resume
+from augtree.forests.search import on_shared_trunk, resume
 from augtree.forests.shared_trunk import FOREST, ONE_FOR_ALL, SharedTrunk
 from augtree.runs import faults
+from augtree.runs.events import Planned
 from augtree.runs.store import VERSION, Run
 from augtree.search import Cooldown, Density
-from augtree.search.branches import Crew
+from augtree.search.branches import BranchRunner
+from augtree.search.options import SearchOptions
+from augtree.search.scorers.cooldown import Plan
 from augtree.search.trunk import Trunk
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, RandAugment, Space, VerticalFlip
 from support.inline import Inline
+from support.searches import context_on
 from support.sided import ALIKE, APART, HOW, QUICK, SPACE, TASK, linear, sided
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -30,6 +35,13 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 
 def search(data=APART, task=TASK, space=SPACE, **more):
     return search_forest(data, task, space, **{**HOW, **more})
+
+
+def search_by(kind):
+    """A search, in memory, by a shared trunk of some kind."""
+    context = context_on(APART, SPACE, task=TASK)
+    made = kind(context, SearchOptions(scorer=QUICK, budget=6), Weighting(alpha=8, eta=0.3))
+    return on_shared_trunk(made, SPACE, plain=False, pairs=False)
 
 
 def kept(folder):
@@ -69,10 +81,12 @@ def test_groups_that_are_alike_have_the_same_in_play(seed):
         assert max(harms) - min(harms) < 0.05
 
 
-def test_a_forest_that_is_clearly_worse_gives_way_to_one_policy_for_all(monkeypatch):
-    judged = SharedTrunk.judged
-    monkeypatch.setattr(SharedTrunk, "judged", lambda *a: judged(*a) + 1.0)
-    found = search()
+def test_a_forest_that_is_clearly_worse_gives_way_to_one_policy_for_all():
+    class Worse(SharedTrunk):
+        def losses(self, *asked):
+            return super().losses(*asked) + 1.0
+
+    found = search_by(Worse)
     assert found.out_of_play == {"a": [], "b": []}
     assert found.forest["a"].tree == found.forest["b"].tree
     assert names_in(found.forest["a"].tree) == {"Flip", "VerticalFlip", "OneOf"}
@@ -82,11 +96,14 @@ def test_a_forest_that_is_clearly_worse_gives_way_to_one_policy_for_all(monkeypa
     assert ONE_FOR_ALL in found.members
 
 
-def test_a_forest_that_is_worse_within_noise_stays(monkeypatch):
-    judged = SharedTrunk.judged
+def test_a_forest_that_is_worse_within_noise_stays():
     noise = np.random.default_rng(0).normal(0, 30, 256)
-    monkeypatch.setattr(SharedTrunk, "judged", lambda *a: judged(*a) + noise - noise.mean() + 1.0)
-    found = search()
+
+    class Noisy(SharedTrunk):
+        def losses(self, *asked):
+            return super().losses(*asked) + noise - noise.mean() + 1.0
+
+    found = search_by(Noisy)
     assert found.out_of_play == {"a": ["Flip"], "b": ["VerticalFlip"]}
     assert [note for note in found.notes if note.startswith("The forest is worse, within noise, than one policy")]
 
@@ -96,14 +113,15 @@ def test_a_forest_that_is_worse_within_noise_stays(monkeypatch):
 
 def test_the_weights_begin_with_the_groups_shares_and_are_learned_at_the_end():
     found = search(eta=0.3)
-    plan = {}
-    still = search(eta=0, watch=lambda what, **about: what == "plan" and plan.update(about))
+    events = []
+    still = search(eta=0, watch=events.append)
     assert still.weights == {"a": 0.5, "b": 0.5}
     assert still.history == []
     assert found.weights != still.weights
     assert sum(found.weights.values()) == pytest.approx(1)
     assert {name: member.weight for name, member in found.forest.groups.items()} == found.weights
-    trunk = plan["plan"].trunk * 80
+    (planned,) = [event for event in events if isinstance(event, Planned)]
+    trunk = 80 * float(re.search(r"trunk ([\d.]+)", planned.lines[1])[1])
     assert trunk - 20 < found.history[0]["step"] < trunk  # in the last part of the trunk
     assert found.history[-1]["step"] == pytest.approx(trunk + 0.3 * 80, abs=8)
     assert found.history[-1]["w"] == found.weights
@@ -271,15 +289,15 @@ def test_lost_checkpoints_are_made_again(whole, cut, tmp_path):
 
 
 def test_workers_change_nothing(whole, tmp_path, monkeypatch):
-    """Branches that go to others and come back; the processes themselves: tests/search/test_rounds.py."""
+    """Branches that go to others and come back; the processes themselves: tests/search/test_branches.py."""
     asked = []
 
     @contextmanager
     def others(trainer, workers):
         asked.append(workers)
-        yield Crew(trainer, Inline(TASK.prepare(APART)))
+        yield BranchRunner(trainer, Inline(TASK.prepare(APART)))
 
-    monkeypatch.setattr("augtree.forests.shared_trunk.crew", others)
+    monkeypatch.setattr("augtree.forests.shared_trunk.branch_runner", others)
     search(out=tmp_path / "two", workers=2)
     assert asked == [2]
     assert kept(tmp_path / "two") == kept(whole)
@@ -336,11 +354,9 @@ def test_one_group_is_a_search_as_well():
 
 @pytest.mark.parametrize(("trunk", "alpha", "tail"), [(1.0, 8, 16), (1.0, 50, 50), (0.2, 4, 8), (5.0, 3, 15)])
 def test_the_weights_are_learned_in_whole_rounds_of_the_trunk_s_last_fifth(trunk, alpha, tail):
-    from types import SimpleNamespace
-
-    bench = SimpleNamespace(trainer=SimpleNamespace(total_steps=80), run=None, seed=0)
-    made = SharedTrunk(bench, QUICK, Weighting(alpha=alpha), 1, None, [])
-    assert made.tail(SimpleNamespace(trunk=trunk)) == tail
+    context = context_on(APART, SPACE, task=TASK)
+    made = SharedTrunk(context, SearchOptions(scorer=QUICK), Weighting(alpha=alpha))
+    assert made.tail(Plan(trunk, (), 0.3, 2)) == tail
 
 
 def test_every_look_trains_on_the_groups_own_mixtures(monkeypatch):

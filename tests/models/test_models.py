@@ -1,4 +1,4 @@
-"""What holds for all models, and how they are asked for."""
+"""What holds for all models, and how they are built by name."""
 
 import pytest
 import torch

@@ -91,13 +91,13 @@ def test_types(dtype):
 
 @pytest.mark.parametrize("sums", MAPS.values(), ids=MAPS)
 def test_gpus_sum_the_same(sums):
-    """Their way, on the CPU."""
+    """By scattered additions, here on the CPU."""
     torch.testing.assert_close(sums.row_by_row(rows_for(sums)), sums(rows_for(sums)), rtol=1e-13, atol=1e-13)
 
 
 def test_rows_keep_their_order_within_a_sum():
     """So that sums are the same to the bit, whatever else is in the batch."""
-    rows, starts = Sums.over_neighbours(EDGES, 5).there
+    rows, starts = Sums.over_neighbours(EDGES, 5).forward_bags
     assert rows.tolist() == [3, 2, 0, 2, 0, 0]
     assert starts.tolist() == [0, 0, 4, 5, 6, 6]
 

@@ -6,7 +6,7 @@ from torch_geometric.data import Batch, Data
 
 from augtree.models import Inputs, build
 from augtree.models.neighbour_sums import Sums
-from augtree.models.resgcn import convolved
+from augtree.models.resgcn import graph_convolution
 from augtree.tasks.contrastive import Projection
 from support.graph_networks import graph, trained
 
@@ -45,7 +45,7 @@ def test_a_path_of_three_by_hand():
     """With themselves the nodes have 2, 3 and 2 neighbours."""
     edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     root = torch.tensor([[2.0], [3.0], [2.0]]).rsqrt()
-    found = convolved(torch.tensor([[2.0], [0.0], [4.0]]), Sums.over_neighbours(edges, 3), root)
+    found = graph_convolution(torch.tensor([[2.0], [0.0], [4.0]]), Sums.over_neighbours(edges, 3), root)
     assert found.flatten().tolist() == pytest.approx([2 / 2, (2 + 4) / 6**0.5, 4 / 2])
 
 
@@ -53,7 +53,7 @@ def test_a_path_of_three_by_hand():
 def test_the_convolution_is_a_product_with_the_dense_matrix(one):
     matrix = dense(one)
     root = torch.from_numpy((matrix.diagonal() ** 0.5)[:, None])  # 1 / D stands on the diagonal
-    found = convolved(one.x.double(), Sums.over_neighbours(one.edge_index, len(matrix)), root)
+    found = graph_convolution(one.x.double(), Sums.over_neighbours(one.edge_index, len(matrix)), root)
     np.testing.assert_allclose(found.numpy(), matrix @ one.x.double().numpy(), rtol=1e-12, atol=1e-12)
 
 

@@ -4,7 +4,7 @@ import torch
 
 import augtree as at
 from augtree import Tree
-from augtree.baselines.ways import is_free
+from augtree.baselines.methods import is_free
 from augtree.data import from_arrays
 from augtree.data.presets import find_for
 from augtree.errors import InputError, PolicyFileError

@@ -145,13 +145,13 @@ def test_routes_are_paths_and_what_is_told_goes_further(noise):
     key = Key.of(0, range(2000))
     routes = Counter(outer.route(key))
     assert set(routes) == {path for _, path in outer.paths()} == {(), (chain,)}
-    told = Counter(outer.told(key))
+    told = Counter(outer.describe(key))
     assert set(told) == {(), ("Rotate(0.6)",), ("Invert(0.6)",), ("Rotate(0.6)", "Invert(0.6)")}
     assert told[()] == pytest.approx(2000 * (0.5 + 0.5 * 0.25), rel=0.1)
     forest = at.Forest({"a": (outer, 1.0)})
     part = key.take(np.arange(100, 200))
     assert forest.route(part) == outer.route(part)
-    untouched = [words == () for words in outer.told(Key.of(0, range(len(noise))))]
+    untouched = [words == () for words in outer.describe(Key.of(0, range(len(noise))))]
     assert (outer(noise, seed=0) == noise).flatten(1).all(1).tolist() == untouched
 
 

@@ -7,7 +7,7 @@ from PIL import Image
 from torch_geometric.data import Data
 
 from augtree.data import Dataset, from_arrays
-from augtree.report.samples import as_picture, as_svg, graph_picture, largest_classes, layout, row_of, sheet
+from augtree.report.samples import as_picture, as_svg, graph_picture, largest_classes, layout, row_of, sample_sheet
 
 
 def coloured(count=40, classes=4):
@@ -34,8 +34,8 @@ def test_a_row_has_samples_of_its_class_with_group_and_split():
 
 def test_the_sheet_shows_all_classes_and_is_the_same_each_time():
     data = coloured()
-    png = sheet(data)
-    assert png == sheet(data)
+    png = sample_sheet(data)
+    assert png == sample_sheet(data)
     colours = {tuple(pixel) for pixel in opened(png).reshape(-1, 3)}
     assert {(0, 0, 0), (50, 0, 0), (100, 0, 0), (150, 0, 0)} <= colours
 
@@ -72,7 +72,7 @@ def test_graphs_are_drawn():
     none = Data(edge_index=torch.empty(2, 0, dtype=torch.int64), num_nodes=0)
     assert [graph_picture(graph).shape for graph in (large, alone, none)] == [(3, 192, 192)] * 3
     data = from_arrays([Data(x=torch.ones(3, 1) * i, edge_index=edges) for i in range(20)], [0, 1] * 10)
-    assert opened(sheet(data)).shape[1] > 7 * 96
+    assert opened(sample_sheet(data)).shape[1] > 7 * 96
 
 
 def test_neighbours_are_nearer_than_others():
@@ -86,7 +86,7 @@ def test_neighbours_are_nearer_than_others():
 
 
 def test_an_svg_holds_the_picture():
-    png = sheet(coloured(8, 2))
+    png = sample_sheet(coloured(8, 2))
     svg = as_svg(png).decode()
     height, width = opened(png).shape[:2]
     assert svg.startswith(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"')

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from augtree.data import Dataset, from_arrays, load
-from augtree.report.summary import summary, table, told
+from augtree.report.summary import summary, summary_lines, table
 
 
 def ring(nodes, chords=()):
@@ -36,7 +36,7 @@ def test_graphs_by_hand():
 
 
 def test_what_people_read():
-    lines = told(summary(small()))
+    lines = summary_lines(summary(small()))
     assert lines[0] == "arrays: 3 graphs; train 1, val 1, test 1"
     assert lines[1] == "nodes: 3 to 5 (median 4.0, mean 4.0)"
     assert lines[3] == "average degree: 2.0 to 2.4 (median 2.0, mean 2.1)"
@@ -56,7 +56,7 @@ def test_labels_of_unlabelled_samples_are_not_counted():
     assert sum(row["train"] for row in about["classes"].values()) == 20
     assert about["counts"]["unlabelled"] == about["groups"]["all"]["unlabelled"] == 1058
     assert "unlabelled" not in about["classes"]["0"]
-    assert "pictures: 8x8, grey" in told(about)
+    assert "pictures: 8x8, grey" in summary_lines(about)
 
 
 def test_several_labels():
@@ -71,12 +71,12 @@ def test_several_labels():
     )
     about = summary(data)
     assert about["classes"] == {"mass": {"train": 1, "val": 0, "test": 0}, "edema": {"train": 2, "val": 0, "test": 0}}
-    assert "pictures: 6x5, RGB" in told(about)
+    assert "pictures: 6x5, RGB" in summary_lines(about)
 
 
 def test_pictures_that_are_neither_grey_nor_coloured_have_channels():
     data = from_arrays(np.zeros((3, 4, 6, 5), np.uint8), [0, 1, 1], split=["train", "val", "test"])
-    assert "pictures: 5x6, 4 channels" in told(summary(data))
+    assert "pictures: 5x6, 4 channels" in summary_lines(summary(data))
 
 
 def test_of_many_rows_the_largest_are_shown():

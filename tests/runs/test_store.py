@@ -44,7 +44,7 @@ def test_units_survive_reopening_in_their_order(tmp_path):
     with Run.begin(tmp_path, SPEC) as run:
         for key in ("b/1", "a", "b/2", "bc"):
             run.unit(key, lambda key=key: ({"key": key}, np.float32([0.1]) if key == "a" else None))
-        run.tell("status", "begun")
+        run.record_fact("status", "begun")
         first = run.find("a")
     with Run.begin(tmp_path, SPEC) as run:
         assert [unit.key for unit in run.units()] == ["b/1", "a", "b/2", "bc"]
@@ -73,7 +73,7 @@ def test_a_value_that_is_no_json_is_refused(tmp_path, bad):
         with pytest.raises(RunError, match="the value of a must be finite numbers, texts"):
             run.unit("a", value(x=bad))
         with pytest.raises(RunError, match="status must be finite numbers"):
-            run.tell("status", bad)
+            run.record_fact("status", bad)
         assert list(run.units()) == []
         assert run.cost() == (0, 0, 0.0, 0)
         assert run.fact("status", "none") == "none"
@@ -82,7 +82,7 @@ def test_a_value_that_is_no_json_is_refused(tmp_path, bad):
 def test_costs_are_added_up(tmp_path):
     with Run.begin(tmp_path, SPEC) as run:
         counts = [0, 0]
-        run.meter.read = lambda: (counts[0], counts[1])
+        run.meter = lambda: (counts[0], counts[1])
 
         def work():
             counts[0] += 10
@@ -104,8 +104,8 @@ def test_costs_are_added_up(tmp_path):
 def test_facts_are_replaced():
     with Run.begin(None, SPEC) as run:
         assert run.fact("status") is None
-        run.tell("status", "begun")
-        run.tell("status", {"done": [1, None]})
+        run.record_fact("status", "begun")
+        run.record_fact("status", {"done": [1, None]})
         assert run.fact("status") == {"done": [1, None]}
 
 
@@ -287,8 +287,8 @@ TENSORS = {"weights": torch.randn(7, generator=torch.Generator().manual_seed(0))
 def test_a_checkpoint_comes_back_to_the_bit(tmp_path):
     with Run.begin(tmp_path, SPEC) as run:
         content = {**TENSORS, "turned": torch.arange(6.0).view(2, 3).T, "odd": torch.tensor([math.nan, -0.0])}
-        name = run.keep("trunk-1", content, 5)
-        found = run.kept("trunk-1", name)
+        name = run.save_checkpoint("trunk-1", content, 5)
+        found = run.load_checkpoint("trunk-1", name)
         assert found.keys() == content.keys()
         for key, tensor in content.items():
             assert found[key].dtype == tensor.dtype
@@ -299,27 +299,27 @@ def test_a_checkpoint_comes_back_to_the_bit(tmp_path):
 @pytest.mark.parametrize("how", ["missing", "torn", "flipped", "another"])
 def test_a_checkpoint_that_is_not_whole_is_none(tmp_path, how):
     with Run.begin(tmp_path, SPEC) as run:
-        name = run.keep("a", TENSORS, 5)
+        name = run.save_checkpoint("a", TENSORS, 5)
         path = tmp_path / "checkpoints" / "a.safetensors"
         content = bytearray(path.read_bytes())
         if how == "missing":
-            run.drop("a")
-            run.drop("a")
+            run.drop_checkpoint("a")
+            run.drop_checkpoint("a")
         elif how == "torn":
             path.write_bytes(content[:-3])
         elif how == "flipped":
             content[-1] ^= 1
             path.write_bytes(content)
         else:
-            run.keep("a", {"weights": torch.zeros(7)}, 5)
-        assert run.kept("a", name) is None
+            run.save_checkpoint("a", {"weights": torch.zeros(7)}, 5)
+        assert run.load_checkpoint("a", name) is None
 
 
 def test_a_run_in_memory_keeps_no_files():
     with Run.begin(None, SPEC) as run:
-        assert run.keep("a", TENSORS, 1) == ""
-        assert run.kept("a", "") is None
-        run.drop("a")
+        assert run.save_checkpoint("a", TENSORS, 1) == ""
+        assert run.load_checkpoint("a", "") is None
+        run.drop_checkpoint("a")
         run.write("result.json", b"{}")
         assert run.folder is None
 

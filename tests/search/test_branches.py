@@ -9,7 +9,7 @@ import torch
 
 from augtree.errors import ArgumentError
 from augtree.search import branches
-from augtree.search.branches import Branch, Crew, begin_worker, crew, grown
+from augtree.search.branches import Branch, BranchRunner, begin_worker, branch_runner, run_branch
 from augtree.search.play import Play
 from support.inline import Inline
 from support.searches import CORNERS, LINEAR, corners
@@ -21,12 +21,12 @@ def made(count=2):
     trainer = LINEAR.prepare(corners())
     start = trainer.train(trainer.fresh(0), MIXTURE, [0.02] * 10, 0)
     rows = trainer.data.indices("val")
-    return trainer, start, [Branch(MIXTURE, (0.02, 0.01), seed, rows, kept=seed == 0) for seed in range(count)]
+    return trainer, start, [Branch(MIXTURE, (0.02, 0.01), seed, rows, keep_model=seed == 0) for seed in range(count)]
 
 
 def test_a_branch_is_a_training_from_its_state_judged_on_its_rows():
     trainer, start, (branch, _) = made()
-    found = grown(trainer, start, branch)
+    found = run_branch(trainer, start, branch)
     state = trainer.train(start, MIXTURE, branch.rates, branch.seed)
     assert torch.equal(found.state.tensors["weights"], state.tensors["weights"])
     assert (found.losses == trainer.calibrated_losses(state, branch.rows)).all()
@@ -36,7 +36,7 @@ def test_a_branch_is_a_training_from_its_state_judged_on_its_rows():
 
 def test_what_is_not_kept_is_its_losses_alone():
     trainer, start, (_, branch) = made()
-    found = grown(trainer, start, branch)
+    found = run_branch(trainer, start, branch)
     assert (found.state, found.metric) == (None, None)
     assert (found.forward, found.backward) == (2 * 64 + 128, 2 * 64)
 
@@ -45,9 +45,9 @@ def test_in_another_process_it_is_the_same_and_counted_here():
     trainer, start, each = made(3)
     other = LINEAR.prepare(corners())
     before = trainer.passes.total
-    near = list(Crew(trainer).work(start, each))
+    near = list(BranchRunner(trainer).run(start, each))
     cost = trainer.passes.total - before
-    far = list(Crew(trainer, Inline(other)).work(start, each))
+    far = list(BranchRunner(trainer, Inline(other)).run(start, each))
     assert trainer.passes.total == before + 2 * cost
     for one, two in zip(near, far, strict=True):
         assert (one.losses == two.losses).all()
@@ -67,7 +67,7 @@ def test_what_nobody_takes_is_not_done():
             waiting.append(super().submit(*arguments) if not waiting else Future())
             return waiting[-1]
 
-    work = Crew(trainer, Pool(trainer)).work(start, each)
+    work = BranchRunner(trainer, Pool(trainer)).run(start, each)
     next(work)
     work.close()
     assert [future.cancelled() for future in waiting] == [False, True, True]
@@ -76,14 +76,14 @@ def test_what_nobody_takes_is_not_done():
 def test_a_diverged_branch_has_no_metric():
     trainer, start, (branch, _) = made()
     start.tensors["weights"].fill_(float("nan"))
-    found = grown(trainer, start, branch)
+    found = run_branch(trainer, start, branch)
     assert not np.isfinite(found.losses).any()
     assert found.metric is None
 
 
 def test_one_worker_is_this_process():
     trainer = LINEAR.prepare(corners())
-    with crew(trainer, 1) as hands:
+    with branch_runner(trainer, 1) as hands:
         assert hands.pool is None
 
 
@@ -99,7 +99,7 @@ def test_a_worker_that_dies_is_told(monkeypatch):
     trainer = LINEAR.prepare(corners())
     with (
         pytest.raises(ArgumentError, match=r"workers must be 1 in a script .* or a worker died, got 3"),
-        crew(trainer, 3),
+        branch_runner(trainer, 3),
     ):
         raise BrokenProcessPool
 
@@ -111,4 +111,4 @@ def test_a_worker_computes_as_its_parent():
     begin_worker(pickle.dumps((LINEAR, corners(), 1)))
     assert torch.get_num_threads() == 1
     torch.set_num_threads(threads)
-    assert branches.here[0].data.fingerprint == corners().fingerprint
+    assert branches.worker_trainer[0].data.fingerprint == corners().fingerprint

@@ -8,13 +8,12 @@ from typer.testing import CliRunner
 
 import augtree as at
 from augtree import Tree
-from augtree.cli import app
 from augtree.errors import ArgumentError
 from augtree.search import Cooldown, Density, Retrain, search_tree
 from augtree.tasks import Contrastive
 from augtree.transforms import Cutout, DropNodes, MaskNodes, Posterize, Rotate, Space
 from augtree.transforms.traits import STRONG
-from support.searches import INVERT, bars, bench_on
+from support.searches import INVERT, bars, context_on
 
 DATA = bars(0, 0.5, train=64, val=128)
 TASK = Contrastive(
@@ -77,7 +76,7 @@ def test_density_must_draw_pairs_of_views_for_a_judge_that_compares_them(judge, 
         assert not [row for row in found.history if row.get("failed")]
     search(scorer=Density(), task=Contrastive(**{**vars(task), "views": "one"}))
     monkeypatch.setattr(
-        "augtree.training.trainer.Trainer.train", lambda *_, **__: pytest.fail("nothing must be trained")
+        "augtree.tasks.trainer.Trainer.train", lambda *_, **__: pytest.fail("nothing must be trained")
     )
     for rule in ("exact", "entropy"):
         with pytest.raises(
@@ -87,6 +86,8 @@ def test_density_must_draw_pairs_of_views_for_a_judge_that_compares_them(judge, 
 
 
 def test_a_rule_that_the_judge_does_not_allow_gets_one_clear_line(tmp_path, monkeypatch):
+    from augtree.cli import app
+
     monkeypatch.chdir(tmp_path)
     asked = "search digits --task contrastive --judge contrastive --scorer density --model cnn --steps 2 --device cpu"
     with pytest.raises(ArgumentError) as caught:
@@ -97,13 +98,15 @@ def test_a_rule_that_the_judge_does_not_allow_gets_one_clear_line(tmp_path, monk
 
 def test_what_is_confirmed_is_drawn_as_well():
     """Every score is that of the tree as it is or with the candidate, and not of a single way through it."""
-    bench = bench_on(DATA, [INVERT], (0.5,), task=Contrastive(**{**vars(TASK), "judge": "contrastive", "steps": 4}))
-    judged, losses = [], bench.trainer.losses
-    bench.trainer.losses = lambda state, rows, policy, seed: (
+    context = context_on(
+        DATA, [INVERT], (0.5,), task=Contrastive(**{**vars(TASK), "judge": "contrastive", "steps": 4})
+    )
+    judged, losses = [], context.trainer.losses
+    context.trainer.losses = lambda state, rows, policy, seed: (
         judged.append((len(rows), policy)) or losses(state, rows, policy, seed)
     )
     tree = Tree().with_node(1, Cutout(0.2), 0.7)
-    Density(rule="sampled").at(bench).build_one_node(2, tree, None)
+    Density(rule="sampled").scorer(context).build_one_node(2, tree, None)
     both = [tree, tree.with_node(2, INVERT, 0.5)]
     assert judged == [(64, one) for one in both * 2]
 

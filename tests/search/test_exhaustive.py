@@ -5,9 +5,9 @@ import pytest
 from augtree import Tree, load, wrap
 from augtree.search import Retrain, resume, search_tree
 from augtree.search.exhaustive import count, score_all, trees
-from augtree.training.trainer import seed_of
+from augtree.training.state import seed_of
 from augtree.transforms import Brightness, Cutout, Posterize, Rotate
-from support.searches import INVERT, TASK, bars, bench_on
+from support.searches import INVERT, TASK, bars, context_on
 
 THREE = [Rotate(0.6), Posterize(1.0), INVERT]
 OPTIONS = Retrain(train=0.7, repeats=2)
@@ -45,9 +45,9 @@ def test_the_trees_of_one_candidate_by_hand():
     ]
 
 
-def scored(bench):
+def scored(context):
     """All trees, each by a training of its own."""
-    return list(score_all(OPTIONS.at(bench)))
+    return list(score_all(OPTIONS.scorer(context)))
 
 
 def test_children_share_evenly():
@@ -58,12 +58,12 @@ def test_children_share_evenly():
 
 def test_the_losses_are_those_of_trainings_by_hand():
     """Each tree from the same start, on the same batches, judged by the half that chooses."""
-    bench = bench_on(bars(0, 0.5), [INVERT, Posterize(1.0)])
-    found = scored(bench)
+    context = context_on(bars(0, 0.5), [INVERT, Posterize(1.0)])
+    found = scored(context)
     trainer, losses = TASK.prepare(bars(0, 0.5)), {}
     for tree in trees([INVERT, Posterize(1.0)]):
         state = trainer.fit(tree, seed_of(0, "exhaustive"), 28)
-        losses[tree] = trainer.calibrated_losses(state, bench.rank_rows).mean()
+        losses[tree] = trainer.calibrated_losses(state, context.rank_rows).mean()
     assert {tree: score.loss for tree, score in found} == losses
     assert len(losses) == count(2)
 
@@ -99,8 +99,8 @@ def broken(picture):
 
 
 def test_trees_that_fail_are_left_out():
-    bench = bench_on(bars(0, 0.5), [wrap(broken, name="Fog"), INVERT])
-    found = scored(bench)
+    context = context_on(bars(0, 0.5), [wrap(broken, name="Fog"), INVERT])
+    found = scored(context)
     assert len(found) == 3  # those of Invert alone
     assert all(node.transform == INVERT for tree, _ in found for node in tree.nodes.values())
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from augtree import Tree, spaces
 from augtree.keys import Key
-from augtree.search.expectation import Expectation, arrivals, ways
+from augtree.search.expectation import Expectation, arrivals, tree_paths
 from augtree.transforms import AutoContrast, Equalize, Invert, Posterize, Rotate, SamplePairing
 from support.searches import TASK, bars
 
@@ -59,31 +59,31 @@ def expected(tree):
 @given(trees())
 def test_ways_are_the_paths_one_by_one(tree):
     found = {}
-    for way in ways(tree):
+    for way in tree_paths(tree):
         path = tuple(tree.nodes[i].transform for i in way.nodes)
         assert only_path(way.tree) == path
         assert way.probability > 0
         found[path] = found.get(path, 0) + way.probability
     assert found == {path: probability for probability, path in tree.paths()}
-    assert sum(way.probability for way in ways(tree)) == 1
+    assert sum(way.probability for way in tree_paths(tree)) == 1
 
 
 def test_ways_that_differ_in_their_nodes_are_not_joined():
     """Two nodes with one transform draw different numbers there, though they are one path."""
     tree = Tree({1: (DISTINCT[0], 1.0), 2: (DISTINCT[1], 0.25), 3: (DISTINCT[1], 0.75)})
-    assert [(way.probability, way.nodes) for way in ways(tree)] == [(0.25, (1, 2)), (0.75, (1, 3))]
+    assert [(way.probability, way.nodes) for way in tree_paths(tree)] == [(0.25, (1, 2)), (0.75, (1, 3))]
     assert len(tree.paths()) == 1
 
 
 def test_the_empty_tree_has_one_way():
-    ((probability, tree, nodes),) = ways(Tree())
+    ((probability, tree, nodes),) = tree_paths(Tree())
     assert (probability, tree, nodes) == (1.0, Tree(), ())
 
 
 @given(trees())
 def test_the_expected_loss_is_that_of_the_definition(tree):
     expectation = Expectation(evaluate)
-    assert expectation.of(ways(tree)).tolist() == [expected(tree), 1.0]
+    assert expectation.over(tree_paths(tree)).tolist() == [expected(tree), 1.0]
 
 
 def test_each_way_is_evaluated_once():
@@ -96,17 +96,17 @@ def test_each_way_is_evaluated_once():
     expectation = Expectation(counted)
     for p in (0.1, 0.2, 0.9):
         tree = Tree().with_node(1, DISTINCT[0], p).with_node(2, DISTINCT[1], 0.5).with_node(3, DISTINCT[2], 0.5)
-        assert expectation.of(ways(tree))[0] == pytest.approx(expected(tree))
+        assert expectation.over(tree_paths(tree))[0] == pytest.approx(expected(tree))
     assert expectation.evaluations == len(calls) == 4
-    expectation.of(ways(tree.with_node(4, DISTINCT[3], 0.5)))
+    expectation.over(tree_paths(tree.with_node(4, DISTINCT[3], 0.5)))
     assert expectation.evaluations == len(calls) == 6  # what is new goes through the new node
 
 
 def test_skipping_everything_is_the_empty_tree():
     calls = []
     expectation = Expectation(lambda tree: calls.append(tree) or np.zeros(1))
-    expectation.of(ways(Tree().with_node(1, DISTINCT[0], 0.5)))
-    expectation.of(ways(Tree().with_node(1, DISTINCT[1], 0.5)))
+    expectation.over(tree_paths(Tree().with_node(1, DISTINCT[0], 0.5)))
+    expectation.over(tree_paths(Tree().with_node(1, DISTINCT[1], 0.5)))
     assert calls == [Tree().with_node(1, DISTINCT[0], 1.0), Tree(), Tree().with_node(1, DISTINCT[1], 1.0)]
 
 
@@ -168,7 +168,7 @@ def test_a_forced_way_draws_what_the_tree_draws(seed, order, p):
     done = tree(pictures, seed=seed, index=index)
     routes = tree.route(Key.of(seed, index))
     matched = 0
-    for way in ways(tree):
+    for way in tree_paths(tree):
         rows = [i for i, route in enumerate(routes) if route == tuple(order[n] for n in way.nodes)]
         forced = way.tree(pictures, seed=seed, index=index)
         assert torch.equal(done[rows], forced[rows])
@@ -188,7 +188,7 @@ def test_with_a_real_model_it_is_the_mean_over_many_draws(parts):
     tree = Tree({1: (one, 0.6), 2: (two, 0.3), 3: (three, 0.7), 6: (two, 0.5)})
     differences = []
     for seed in range(100):
-        exact = Expectation(lambda way, seed=seed: trainer.losses(state, rows, way, seed)).of(ways(tree))
+        exact = Expectation(lambda way, seed=seed: trainer.losses(state, rows, way, seed)).over(tree_paths(tree))
         differences.append((trainer.losses(state, rows, tree, seed) - exact).mean())
     error = np.std(differences, ddof=1) / np.sqrt(len(differences))
     assert error > 1e-4  # the draws do differ

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augtree import Tree
-from augtree.search.grow import BudgetSpentError, Built, Growth, grow
+from augtree.runs.failures import BudgetSpentError
+from augtree.search.grow import Built, Growth, grow
 from augtree.transforms import Cutout, Identity, Invert, Posterize, Rotate
 
 ROTATE, CUT, NEGATIVE = Rotate(0.6), Cutout(0.2), Invert(0.2)

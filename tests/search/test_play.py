@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.search.play import HALF, Play, in_words, one_of, policy_of
+from augtree.search.play import HALF, Play, in_words, one_of
 from augtree.transforms import (
     Chain,
     Cutout,
@@ -138,15 +138,6 @@ def test_mixtures_of_today_are_those_of_the_golden_file(tmp_path):
     assert at.load(GOLDEN / "mixture.json") == mixture
     mixture.save(tmp_path / "mixture.json")
     assert (tmp_path / "mixture.json").read_text() == (GOLDEN / "mixture.json").read_text()
-
-
-def test_groups_with_one_answer_have_a_tree_and_others_a_forest():
-    trees = {"a": PLAY.mixture(), "b": PLAY.without(["Flip"]).mixture()}
-    plays = {"a": PLAY, "b": PLAY.without(["Flip"])}
-    assert policy_of({"": PLAY}, {"": trees["a"]}, {"": 1.0}) == trees["a"]
-    forest = policy_of(plays, trees, {"a": 0.25, "b": 0.75})
-    assert forest["a"].tree == trees["a"]
-    assert forest["b"].weight == 0.75
 
 
 def test_one_of_one_is_that_one():

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from augtree import Tree
 from augtree.data import Dataset, from_arrays
 from augtree.tasks import Classification
-from augtree.training.trainer import State
+from augtree.training.state import State
 from augtree.transforms import Rotate
 
 MINE = Tree().with_node(1, Rotate(0.4), p=0.5)

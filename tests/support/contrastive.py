@@ -1,5 +1,7 @@
 """A short contrastive training, and graphs to train on."""
 
+import math
+
 import numpy as np
 import torch
 from torch_geometric.data import Data
@@ -24,3 +26,20 @@ def graphs(count=48):
         made.append(Data(x=torch.ones(n, 1), edge_index=both))
     split = ["train", "val", "test", "train"] * (count // 4)
     return from_arrays(made, np.arange(count) % 2, split=sorted(split), name="shapes")
+
+
+def nt_xent_by_loops(one, two, temperature):
+    """SimCLR's formula, word for word."""
+
+    def cos(a, b):
+        return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+    both = one + two
+    n, out = len(one), []
+    for i in range(n):
+        terms = []
+        for a, b in ((i, i + n), (i + n, i)):
+            others = sum(math.exp(cos(both[a], both[k]) / temperature) for k in range(2 * n) if k != a)
+            terms.append(-math.log(math.exp(cos(both[a], both[b]) / temperature) / others))
+        out.append(sum(terms) / 2)
+    return out

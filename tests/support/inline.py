@@ -14,7 +14,7 @@ class Inline:
         self.trainer = trainer
 
     def submit(self, function, *arguments):
-        branches.here[:] = [self.trainer]
+        branches.worker_trainer[:] = [self.trainer]
         future = Future()
         future.set_result(function(*arguments))
         return future

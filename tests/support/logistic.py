@@ -1,5 +1,6 @@
 """A weighted problem that can be solved exactly."""
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -49,3 +50,8 @@ class Logistic:
 def inner_of(problem, w):
     theta = problem.solve(w).requires_grad_()
     return theta, Inner(problem.losses(theta), w, [theta], decay=problem.decay)
+
+
+def weights(seed, count=3):
+    """Weights of some groups."""
+    return torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(count) * 3))

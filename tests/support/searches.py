@@ -7,9 +7,9 @@ from torch import nn
 
 from augtree.data import Dataset, from_arrays
 from augtree.runs.store import Run
-from augtree.search.branches import Crew
-from augtree.search.scorers import Bench, Cooldown
-from augtree.search.scorers.base import verdict
+from augtree.search.branches import BranchRunner
+from augtree.search.scorers import Cooldown, ScoringContext
+from augtree.search.scorers.base import confirmed
 from augtree.search.scorers.cooldown import Plan
 from augtree.search.trunk import Trunk
 from augtree.tasks import Classification
@@ -45,16 +45,18 @@ def small_model() -> nn.Module:
 TASK = Classification(model=small_model, steps=40, batch_size=32, lr=0.05, device="cpu")
 
 
-def bench_on(
+def context_on(
     data: Dataset, space=SPACE, probabilities=(0.25, 0.5, 1.0), seed=0, task=TASK, run=None, **more
-) -> Bench:
-    """A bench in memory."""
-    return Bench(task.prepare(data), list(space), tuple(probabilities), seed, run or Run.begin(None, {}), **more)
+) -> ScoringContext:
+    """A context, in memory where no run is given; its run counts what the trainer does."""
+    trainer, run = task.prepare(data), run or Run.begin(None, {})
+    run.meter = lambda: (trainer.passes.forward, trainer.passes.backward)
+    return ScoringContext(trainer, list(space), tuple(probabilities), seed, run, **more)
 
 
-def whatever_is_best(entry, gains, sure):
-    """The verdict, but with `sure=0` every winner is kept that does not fail."""
-    found = verdict(entry, gains, sure)
+def whatever_is_best(entry, scores, sure):
+    """The confirmation, but with `sure=0` every winner is kept that does not fail."""
+    found = confirmed(entry, scores, sure)
     return found if sure or isinstance(found.transform, Identity) else found._replace(improves=True, why="")
 
 
@@ -89,9 +91,10 @@ QUICK = Cooldown(look=0.2, shortest=4, clear=3.0, likely=2.0, cool=0.3, renew=4)
 PLAN = Plan(1.0, (0.25, 0.5), 0.3, 2)
 
 
-def trunk_on(data, plays, options=QUICK, plan=PLAN, task=LINEAR, seed=0):
-    bench = bench_on(data, CORNERS, task=task, seed=seed)
-    return Trunk(bench, Crew(bench.trainer), options, plan, plays, lambda *_, **__: None)
+def trunk_on(data, plays, options=QUICK, plan=PLAN, task=LINEAR, seed=0, **more):
+    """A trunk that has not begun, in this process and in memory."""
+    context = context_on(data, CORNERS, task=task, seed=seed)
+    return Trunk(context, BranchRunner(context.trainer), options, plan, plays, **more)
 
 
 def bright_or_dark(seed=0):

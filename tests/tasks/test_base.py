@@ -1,18 +1,22 @@
 """What all tasks have in common."""
 
+import ast
+import dataclasses
+import inspect
 import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch_geometric.data import Data
 
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, TaskError
 from augtree.tasks import Classification, Contrastive, SemiSupervised
-from augtree.transforms import Identity
-from support.blobs import blobs
+from augtree.transforms import Identity, Rotate
+from support.blobs import blobs, same
 
 TASKS = [Classification, Contrastive, SemiSupervised]
 
@@ -53,7 +57,7 @@ def test_all_are_trained_at_a_constant_rate_and_a_line_to_zero(kind):
 def test_the_decay_is_in_the_specification_and_is_not_that_of_weights(kind):
     task = kind(decay=0.25, weight_decay=1e-3)
     assert (task.spec()["decay"], task.spec()["schedule"]) == (0.25, "constant-linear")
-    assert task.decay_of_weights == 1e-3
+    assert task.effective_weight_decay == 1e-3
 
 
 @pytest.mark.parametrize("kind", TASKS)
@@ -80,3 +84,46 @@ def test_node_features_must_be_a_table():
 def test_one_sample_cannot_be_told_from_another():
     with pytest.raises(ArgumentError, match="data must have at least 2 training samples, to tell one from another"):
         Contrastive(model="cnn", device="cpu", samples="train").prepare(blobs(1, 16, 0))
+
+
+# ---- fields
+
+
+def documented_fields(kind):
+    """The annotated fields of a class that a docstring stands under."""
+    body = ast.parse(inspect.getsource(kind)).body[0].body
+    for field, after in itertools.pairwise(body):
+        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+        if isinstance(field, ast.AnnAssign) and isinstance(text, str):
+            yield field.target.id
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_every_field_has_a_docstring_which_the_command_line_shows(kind):
+    found = {name for base in kind.__mro__[:-1] for name in documented_fields(base)}
+    assert {field.name for field in dataclasses.fields(kind)} <= found
+
+
+# ---- steps
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("kind", TASKS)
+def test_what_changes_from_step_to_step_is_in_the_arguments_of_a_step(kind, optimizer):
+    """A graph of the first step, replayed with the arguments of the others, is the training: as a GPU records it."""
+    data = blobs(split=["train"] * 16 + ["unlabelled"] * 32 + ["val"] * 16 + ["test"] * 16)
+    more = {"tsa": "linear", "confidence": 0.1, "ratio": 2} if kind is SemiSupervised else {}
+    task = kind("cnn", steps=5, batch_size=8, optimizer=optimizer, device="cpu", options={"width": 4}, **more)
+    plain, traced = task.prepare(data), task.prepare(data)
+    graphs = []
+
+    def replay(*arguments):
+        if not graphs:
+            before = traced.snapshot(0)
+            graphs.append(make_fx(lambda *parts: traced.step(*parts))(*[tensor.clone() for tensor in arguments]))
+            traced.load(before)
+        with torch.no_grad():
+            graphs[0](*arguments)
+
+    traced.run_step = replay
+    assert same(traced.fit(Rotate(0.6), 3), plain.fit(Rotate(0.6), 3))

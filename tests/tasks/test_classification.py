@@ -13,7 +13,7 @@ from augtree import Tree, wrap
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, RunError
 from augtree.policies.codec import Reader
-from augtree.search.search import task_again
+from augtree.runs.spec import restore_task
 from augtree.tasks import Classification
 from augtree.transforms import Chain, Flip, Invert, Rotate
 from support.blobs import blobs, net
@@ -60,14 +60,14 @@ def test_arguments_are_checked(field, value, words):
 
 def test_the_defaults_of_each_optimizer():
     sgd, adamw = Classification(), Classification(optimizer="adamw")
-    assert (sgd.rate, sgd.decay_of_weights) == (0.1, 5e-4)
-    assert (adamw.rate, adamw.decay_of_weights) == (2e-3, 0.05)
+    assert (sgd.rate, sgd.effective_weight_decay) == (0.1, 5e-4)
+    assert (adamw.rate, adamw.effective_weight_decay) == (2e-3, 0.05)
     own = Classification(lr=0.3, weight_decay=0.0)
-    assert (own.rate, own.decay_of_weights) == (0.3, 0)
+    assert (own.rate, own.effective_weight_decay) == (0.3, 0)
 
 
 @pytest.mark.parametrize(
-    ("asked", "samples", "steps"),
+    ("options", "samples", "steps"),
     [
         ({"epochs": 80, "batch_size": 128}, 4000, 2500),
         ({"epochs": 3, "batch_size": 128}, 50, 3),
@@ -76,8 +76,8 @@ def test_the_defaults_of_each_optimizer():
         ({"epochs": 80, "steps": 7}, 4000, 7),
     ],
 )
-def test_total_steps(asked, samples, steps):
-    assert Classification(**asked).total_steps(samples) == steps
+def test_total_steps(options, samples, steps):
+    assert Classification(**options).total_steps(samples) == steps
 
 
 def test_rates_rise_in_a_line_and_fall_as_a_cosine():
@@ -127,7 +127,7 @@ def test_the_model_for_graphs():
 
 def again(task, *transforms):
     """The task out of a file's text."""
-    return task_again(json.loads(json.dumps(task.spec(), allow_nan=False)), Reader(Path("spec.json"), transforms))
+    return restore_task(json.loads(json.dumps(task.spec(), allow_nan=False)), Reader(Path("spec.json"), transforms))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from augtree.tasks.consistency import annealed, certainty, consistency, log_chances, signal_threshold
+from augtree.tasks.consistency import annealed, certainty, consistency, log_probabilities, signal_threshold
 
 
 def logits_of(*rows):
@@ -25,7 +25,7 @@ def kl(target, guess):
 
 def test_sharpening_on_a_worked_example():
     """At temperature 1/2 chances are squared: 0.6, 0.3, 0.1 become 36, 9 and 1 of 46."""
-    found = log_chances(logits_of((0.6, 0.3, 0.1)) / 0.5, multilabel=False).exp()
+    found = log_probabilities(logits_of((0.6, 0.3, 0.1)) / 0.5, multilabel=False).exp()
     assert found[0].tolist() == pytest.approx([36 / 46, 9 / 46, 1 / 46])
 
 

@@ -11,14 +11,12 @@ from augtree import Forest, Tree
 from augtree.errors import ArgumentError, TaskError
 from augtree.policies.presets import find
 from augtree.tasks import Classification
-from augtree.tasks.contrastive import alignment, blocks, neighbour_votes, nt_xent, uniformity, whole_batches
-from augtree.tasks.probe import Probe
 from augtree.tasks.ridge import Ridge
 from augtree.training import trainer as trainer_module
 from augtree.training.metrics import METRICS
 from augtree.transforms import Cutout, DropNodes, Flip, Identity, Rotate
 from support.blobs import blobs, net, rows, same
-from support.contrastive import graphs, task
+from support.contrastive import graphs, nt_xent_by_loops, task
 
 TREE = Tree().with_node(1, Rotate(0.6), p=0.7).with_node(2, Cutout(0.4), p=0.5)
 DATA = blobs()
@@ -33,47 +31,16 @@ def ready():
 # ---- the loss
 
 
-def by_loops(one, two, temperature):
-    """SimCLR's formula, word for word."""
-
-    def cos(a, b):
-        return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
-
-    both = one + two
-    n, out = len(one), []
-    for i in range(n):
-        terms = []
-        for a, b in ((i, i + n), (i + n, i)):
-            others = sum(math.exp(cos(both[a], both[k]) / temperature) for k in range(2 * n) if k != a)
-            terms.append(-math.log(math.exp(cos(both[a], both[b]) / temperature) / others))
-        out.append(sum(terms) / 2)
-    return out
-
-
-@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
-def test_nt_xent_is_the_double_loop(temperature):
-    one, two = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    found = nt_xent(one, two, temperature)
-    assert found.tolist() == pytest.approx(by_loops(one.tolist(), two.tolist(), temperature), rel=1e-10)
-
-
-def test_nt_xent_stays_finite_at_a_low_temperature():
-    one, two = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    loss = nt_xent(one, two, 0.001)
-    assert torch.isfinite(loss).all()
-    loss.mean().backward()
-
-
 def test_a_step_lowers_nt_xent_of_the_two_views(ready):
     which = where = np.arange(6)
     inputs = ready.augmented(TREE, which, where, 5)
     state = ready.fresh(1)
-    ready._take(state)
+    ready.load(state)
     ready.model.train()
     losses = ready.step_losses(inputs, ready.labels[:6])
     z = ready.model(ready.normalised(inputs.flatten(0, 1))).detach().double()
     assert losses.view(6, 2).mean(1).tolist() == pytest.approx(
-        by_loops(z[::2].tolist(), z[1::2].tolist(), 0.5), abs=1e-4
+        nt_xent_by_loops(z[::2].tolist(), z[1::2].tolist(), 0.5), abs=1e-4
     )
 
 
@@ -169,13 +136,6 @@ def test_a_training_goes_on_in_the_middle_of_an_epoch():
         assert same(end, whole)
 
 
-def test_where_batches_fill_an_epoch_nobody_is_left_out():
-    rows = np.arange(3, 51)
-    for start, count in ((0, 16), (16, 160), (80, 48)):
-        found, wanted = whole_batches(rows, 16, start, count, 5), trainer_module.stream(rows, start, count, 5)
-        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
-
-
 def test_labels_play_no_part_in_training():
     other = blobs(y=np.random.default_rng(3).integers(0, 2, 80))
     one, two = (task().prepare(data).fit(TREE, 3) for data in (DATA, other))
@@ -207,8 +167,8 @@ def test_only_the_labels_of_training_samples_and_of_those_that_are_judged_are_re
     judged = data.indices(split)
     others = np.setdiff1d(np.arange(80), np.concatenate([data.indices("train"), judged]))
     assert {len(data.indices("unlabelled")), len(others)} == {40, 56}
-    asked = task(samples=samples, neighbours=5, judge=judge)
-    one, two = (asked.prepare(d) for d in (data, flipped(data, others)))
+    original = task(samples=samples, neighbours=5, judge=judge)
+    one, two = (original.prepare(d) for d in (data, flipped(data, others)))
     state = one.fit(TREE, 3)
     assert same(state, two.fit(TREE, 3))
     assert np.array_equal(one.losses(state, judged), two.losses(state, judged))
@@ -219,7 +179,7 @@ def test_only_the_labels_of_training_samples_and_of_those_that_are_judged_are_re
 
 @pytest.mark.parametrize("judge", ["knn", "ridge"])
 @pytest.mark.parametrize("samples", ["train", "all"])
-def test_what_is_said_of_samples_rests_on_the_labels_of_training_samples_alone(samples, judge):
+def test_predictions_depend_on_the_labels_of_training_samples_alone(samples, judge):
     data = DATA.with_labels(8)
     judged = data.indices("val")
     rest = np.setdiff1d(np.arange(80), data.indices("train"))
@@ -256,20 +216,6 @@ def test_a_training_that_diverged_has_no_measures(ready):
         ready.measures(state, rows(ready))
 
 
-def test_votes_are_those_of_a_loop():
-    made = torch.Generator().manual_seed(2)
-    queries, memory = (nn.functional.normalize(torch.randn(n, 4, generator=made), dim=1) for n in (5, 30))
-    classes = torch.randint(0, 3, (30,), generator=made)
-    found = neighbour_votes(queries, memory, nn.functional.one_hot(classes, 3).float(), 7, 0.2)
-    for query, votes in zip(queries.tolist(), found.tolist(), strict=True):
-        cosines = sorted(
-            ((sum(a * b for a, b in zip(query, known, strict=True)), int(c))
-             for known, c in zip(memory.tolist(), classes, strict=True)), reverse=True)[:7]  # fmt: skip
-        weights = [math.exp(cos / 0.2) for cos, _ in cosines]
-        wanted = [sum(w for w, (_, c) in zip(weights, cosines, strict=True) if c == k) for k in range(3)]
-        assert votes == pytest.approx([w / sum(weights) for w in wanted], abs=1e-5)
-
-
 def test_losses_are_minus_the_logarithm_of_the_smoothed_votes():
     ready = task(neighbours=5).prepare(DATA)
     state = ready.fit(TREE, 0)
@@ -291,15 +237,15 @@ def test_a_ridge_judges_by_what_it_says_of_the_features(data):
     state, val, train = ready.fit(Identity(), 0), data.indices("val"), data.indices("train")
     features = ready.features(state, np.arange(len(data)))
     wanted = data.labels.double() if data.multilabel else nn.functional.one_hot(data.labels).double()
-    said = Ridge.fitted(features[train], wanted[train], kernel=graph)(features[val]).clamp(-1, 2)
+    predicted = Ridge.fitted(features[train], wanted[train], kernel=graph)(features[val]).clamp(-1, 2)
     before, logits = ready.passes.forward, ready.logits(state, val)
     assert ready.passes.forward - before == len(train) + len(val)
     right = data.labels[val]
     if data.multilabel:
-        chance = torch.sigmoid(4 * (2 * said - 1))
+        chance = torch.sigmoid(4 * (2 * predicted - 1))
         losses = -torch.where(right == 1, chance, 1 - chance).log().mean(1)
     else:
-        losses = -torch.softmax(8 * said, 1)[torch.arange(len(val)), right].log()
+        losses = -torch.softmax(8 * predicted, 1)[torch.arange(len(val)), right].log()
     assert ready.losses(state, val) == pytest.approx(losses.numpy(), abs=1e-4)
     assert torch.equal(logits, ready.logits(state, val))
     assert ready.calibrated_losses(state, val).mean() <= ready.losses(state, val).mean()
@@ -333,18 +279,6 @@ def test_a_memory_is_that_of_the_state(judge):
     assert not np.array_equal(first, ready.losses(two, rows(ready)))
 
 
-def test_alignment_and_uniformity_on_worked_examples():
-    one = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-    two = torch.tensor([[0.0, 1.0], [0.0, 1.0], [-1.0, 0.0]])
-    assert alignment(one, two).tolist() == pytest.approx([2, 0, 0])
-    # From (1, 0) the others are at distance 2 and 4, squared; in the second view from (0, 1) at 0 and 2.
-    first = (math.log((math.exp(-4) + math.exp(-8)) / 2) + math.log((1 + math.exp(-4)) / 2)) / 2
-    assert float(uniformity(one, two)[0]) == pytest.approx(first, abs=1e-5)
-    same_place = torch.tensor([[1.0, 0.0]]).repeat(4, 1)
-    assert uniformity(one[:1], two[:1]).tolist() == [0]
-    assert uniformity(same_place, same_place).tolist() == pytest.approx([0] * 4)  # the worst there is
-
-
 @pytest.mark.parametrize("judge", ["alignment-uniformity", "contrastive"])
 def test_label_free_judges_look_at_no_label(judge):
     other = blobs(y=np.random.default_rng(3).integers(0, 2, 80))
@@ -364,12 +298,6 @@ def test_the_contrastive_loss_is_lowest_for_identity():
     assert plain < ready.losses(state, rows(ready), TREE).mean() - 0.2
 
 
-def test_blocks_leave_nobody_alone():
-    assert [(b.start, b.stop) for b in blocks(9, 4)] == [(0, 4), (4, 9)]
-    assert [(b.start, b.stop) for b in blocks(10, 4)] == [(0, 4), (4, 8), (8, 10)]
-    assert [(b.start, b.stop) for b in blocks(1, 4)] == [(0, 1)]
-
-
 def test_measures_are_a_linear_probe_on_the_training_samples():
     ready = task(steps=30).prepare(DATA)
     found = ready.measures(ready.fit(TREE, 0), rows(ready, "test"))
@@ -386,16 +314,6 @@ def test_several_labels_a_sample():
     state = ready.fit(TREE, 0)
     assert np.isfinite(ready.calibrated_losses(state, rows(ready))).all()
     assert ready.measures(state, rows(ready, "test"))["auroc"] > 0.6
-
-
-def test_a_probe_knows_only_what_it_has_seen():
-    features = np.array([[0.0], [1.0], [2.0], [3.0]])
-    probe = Probe.fitted(features, np.array([0, 0, 2, 2]), 3)
-    assert probe.logits(features).argmax(1).tolist() == [0, 0, 2, 2]
-    assert (probe.logits(features)[:, 1] == -1000).all()
-    assert np.isfinite(probe.logits(1e6 * features)).all()  # however sure it is
-    one = Probe.fitted(features, np.array([1, 1, 1, 1]), 3)
-    assert one.logits(features).argmax(1).tolist() == [1, 1, 1, 1]
 
 
 # ---- graphs, forests, models

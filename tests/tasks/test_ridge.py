@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from augtree.tasks import ridge
-from augtree.tasks.ridge import Ridge, alone
+from augtree.tasks.ridge import Ridge, leave_one_out
 
 
 def samples(count=40, features=5, columns=2, seed=0):
@@ -58,7 +58,7 @@ def test_what_is_off_without_a_sample_is_what_a_regression_without_it_says():
         x, y = samples(features=features)
         x, y = x - x.mean(0), y - y.mean(0)
         values, vectors = torch.linalg.eigh(x.T @ x)
-        found = alone(x @ vectors, values, (x @ vectors).T @ y, y, 0.7)
+        found = leave_one_out(x @ vectors, values, (x @ vectors).T @ y, y, 0.7)
         for i in range(len(x)):
             rest = np.delete(np.arange(len(x)), i)
             without = SklearnRidge(alpha=0.7).fit(x[rest], y[rest])
@@ -81,7 +81,7 @@ def test_with_fewer_landmarks_than_samples_it_is_nearly_the_same(monkeypatch):
     whole = Ridge.fitted(x, y, kernel=True)(x)
     monkeypatch.setattr(ridge, "LANDMARKS", 60)
     few = Ridge.fitted(x, y, kernel=True)
-    assert few.sight.landmarks.shape == (60, 2)
+    assert few.feature_map.landmarks.shape == (60, 2)
     assert (few(x) - whole).abs().mean() < 0.02
     monkeypatch.setattr(ridge, "AT_ONCE", 7)
     assert torch.allclose(few(x), Ridge.fitted(x, y, kernel=True)(x))
@@ -90,5 +90,5 @@ def test_with_fewer_landmarks_than_samples_it_is_nearly_the_same(monkeypatch):
 @pytest.mark.parametrize("kernel", [True, False])
 def test_features_that_are_all_the_same_say_the_mean(kernel):
     _, y = samples()
-    said = Ridge.fitted(torch.ones(40, 3), y, kernel)(torch.ones(2, 3))
-    assert said.numpy() == pytest.approx(np.stack([y.mean(0).numpy()] * 2), abs=1e-9)
+    predicted = Ridge.fitted(torch.ones(40, 3), y, kernel)(torch.ones(2, 3))
+    assert predicted.numpy() == pytest.approx(np.stack([y.mean(0).numpy()] * 2), abs=1e-9)

@@ -1,7 +1,5 @@
 import dataclasses
 import json
-import os
-import sqlite3
 from itertools import product
 
 import numpy as np
@@ -21,9 +19,10 @@ from augtree.forests.implicit_gradient import Inner
 from augtree.runs import faults
 from augtree.search import Cooldown, Retrain, resume, search_tree
 from augtree.tasks import Classification
-from augtree.tasks.consistency import consistency, taught
+from augtree.tasks.consistency import confident, consistency
 from augtree.tasks.semisupervised import SemiSupervised
-from augtree.training.trainer import seed_of, stream
+from augtree.training.sampling import stream
+from augtree.training.state import seed_of
 from augtree.transforms import Brightness, Cutout, Flip, Identity, Invert, MaskNodes, Posterize, Rotate
 from support.blobs import blobs, by_hand, net, same, wide_net
 
@@ -47,8 +46,13 @@ def task(**more):
 def steps_of(trainer, policy=INVERT, rates=RATES, **more):
     """What each step of a training got: inputs, labels, and the threshold."""
     seen = []
-    step = trainer._eager_step
-    trainer._eager_step = lambda i, lab, s: seen.append((i.clone(), lab.clone(), float(s[-1]))) or step(i, lab, s)
+    step = trainer.step
+
+    def watched(inputs, labels, scalars, loss_scalars):
+        seen.append((inputs.clone(), labels.clone(), float(loss_scalars)))
+        step(inputs, labels, scalars, loss_scalars)
+
+    trainer.step = watched
     trainer.train(trainer.fresh(0), policy, rates, 7, **more)
     return seen
 
@@ -104,7 +108,7 @@ def test_training_rows_that_are_given_are_in_the_pool():
 
 
 @pytest.mark.parametrize("augment", [False, True])
-def test_labelled_samples_go_through_the_policy_only_if_asked(augment):
+def test_labelled_samples_go_through_the_policy_only_on_request(augment):
     inputs, labels, _ = steps_of(task(augment_labelled=augment).prepare(numbered(SPLIT)))[0]
     given = [255 - n if augment else n for n in numbers(inputs[:4])]
     assert set(given) <= set(range(12))
@@ -144,9 +148,9 @@ def test_a_step_by_hand(weight, multilabel):
     with torch.no_grad():
         plain = model(by_hand(views, data))
     strong = model(by_hand(255 - views, data))
-    told = consistency(plain, strong, sharpen=0.4, confidence=0.51, multilabel=multilabel)
-    assert told > 0
-    loss = supervised + weight * told
+    unsupervised = consistency(plain, strong, sharpen=0.4, confidence=0.51, multilabel=multilabel)
+    assert unsupervised > 0
+    loss = supervised + weight * unsupervised
     parameters = list(model.parameters())
     expected = [p.detach() - 0.05 * g for p, g in zip(parameters, torch.autograd.grad(loss, parameters), strict=True)]
     for parameter, wanted in zip(trainer.module(after).parameters(), expected, strict=True):
@@ -208,12 +212,12 @@ def test_the_same_bits_again_and_in_two_parts(optimizer, cut):
 
 def test_it_is_the_same_however_many_steps_are_augmented_together(monkeypatch):
     whole = task().prepare(DATA).fit(TREE, 3)
-    monkeypatch.setattr("augtree.tasks.semisupervised.CHUNK_BYTES", 1)
+    monkeypatch.setattr("augtree.training.trainer.CHUNK_BYTES", 1)
     assert same(whole, task().prepare(DATA).fit(TREE, 3))
 
 
 def destroyed(data):
-    """The same with other labels where nobody may read them."""
+    """The same with other labels where they may not be read."""
     labels = data.labels.clone()
     labels[torch.from_numpy(data.indices("unlabelled"))] = 0
     return dataclasses.replace(data, labels=labels)
@@ -277,12 +281,12 @@ def test_a_group_without_unlabelled_samples_is_told():
 
 def test_a_forest_of_such_groups_is_refused_before_anything_is_searched():
     data = numbered(SPLIT, groups=["a"] * 4 + ["b"] * 8 + ["a"] * 36 + ["a", "a", "b", "b"] * 8)
-    told = []
+    events = []
     with pytest.raises(
         DataError, match=r"numbered\[b\]: semi-supervised training needs unlabelled samples, got none"
     ):
-        at.search_forest(data, task(), method="paper", watch=lambda what, **_: told.append(what))
-    assert told == []
+        at.search_forest(data, task(), method="paper", watch=events.append)
+    assert events == []
 
 
 @pytest.mark.parametrize("augment", [False, True])
@@ -310,8 +314,8 @@ def test_the_weights_weigh_the_loss_of_the_task(multilabel):
     if multilabel:
         both = torch.stack([data.labels, 1 - data.labels], 1)
         data = from_arrays(data.samples, both, split=SPLIT, groups=["a", "a", "b", "b"] * 20)
-    asked = {"model": linear_net, "ratio": 3, "weight": 0.7, "confidence": 0.6, "label_smoothing": 0.1}
-    trainer = task(**asked, device="cpu").prepare(data)
+    options = {"model": linear_net, "ratio": 3, "weight": 0.7, "confidence": 0.6, "label_smoothing": 0.1}
+    trainer = task(**options, device="cpu").prepare(data)
     look = Hypergradient(trainer, FOREST, Weighting(batch=4), 0)
     trainer.module(trainer.fit(INVERT, 0))
     inputs, labels = look._labelled(look._inner_batch(0))
@@ -323,7 +327,7 @@ def test_the_weights_weigh_the_loss_of_the_task(multilabel):
         assert torch.allclose(losses[group], trainer.loss(logits, labels[mine], torch.tensor(1.0)))
     w = torch.tensor([0.3, 0.7])
     inner = Inner(losses, w, look.parameters, look.decay)
-    assert 0 < float(taught(plain, 0.6, multilabel).float().mean()) < 1
+    assert 0 < float(confident(plain, 0.6, multilabel).float().mean()) < 1
     for seed, look.forward_mode in product(range(3), (True, False)):
         curve = look._gauss_newton(outputs, w, curvature, inputs, labels)
         v = torch.randn(len(inner.gradient), generator=torch.Generator().manual_seed(seed))
@@ -412,33 +416,15 @@ def test_comparing_works_as_with_any_task():
 # ---- killed and resumed
 
 
-class CutError(BaseException):
-    """A power cut within the process."""
-
-
+@pytest.mark.usefixtures("quick_disk")
 @pytest.mark.parametrize(("name", "at_point"), [("retrain", 4), ("retrain", 14), ("cooldown", 11), ("cooldown", 17)])
-def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, name, at_point):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: quick(connect(*a, **k)))
-    passed = []
-
-    def point(name):
-        passed.append(name)
-        if len(passed) == at_point:
-            raise CutError
-
-    monkeypatch.setattr(faults, "point", point)
-    with pytest.raises(CutError):
+def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, cut, name, at_point):
+    cut(at_point)
+    with pytest.raises(cut.Error):
         search(out=tmp_path / "cut", scorer=SCORERS[name])
     monkeypatch.setattr(faults, "point", lambda name: None)
     resume(tmp_path / "cut", data=marks(), task=FEW_LABELS, transforms=[HIDE])
     assert files(tmp_path / "cut") == files(whole / name)
-
-
-def quick(connection):
-    connection.execute("PRAGMA synchronous = OFF")
-    return connection
 
 
 def files(folder):
@@ -465,11 +451,11 @@ def test_a_folder_holds_one_task(whole):
 
 
 def test_the_spec_has_everything_and_makes_the_task_again():
-    asked = SemiSupervised(model="wrn-28-2", ratio=5, weight=2.0, sharpen=0.5, confidence=0.9, tsa="log",
+    original = SemiSupervised(model="wrn-28-2", ratio=5, weight=2.0, sharpen=0.5, confidence=0.9, tsa="log",
                            include_labelled=False, augment_labelled=True)  # fmt: skip
-    spec = json.loads(json.dumps(asked.spec()))
+    spec = json.loads(json.dumps(original.spec()))
     assert spec.pop("task") == "semisupervised"
-    assert SemiSupervised(**spec) == asked
+    assert SemiSupervised(**spec) == original
     assert {*spec} - {*Classification().spec()} == {
         "ratio", "weight", "sharpen", "confidence", "tsa", "include_labelled", "augment_labelled"
     }  # fmt: skip
@@ -554,7 +540,7 @@ def test_on_a_gpu_the_recorded_step_is_the_plain_one(monkeypatch):
     one = recorded.fit(TREE, 3)
     assert "step" in recorded.recordings
     assert same(one, recorded.fit(TREE, 3))
-    monkeypatch.setattr(plain, "_step", plain._eager_step)
+    monkeypatch.setattr(plain, "run_step", plain.step)
     other = plain.fit(TREE, 3)
     assert not plain.recordings
     assert torch.allclose(one.tensors["weights"], other.tensors["weights"], atol=2e-3, rtol=1e-2)

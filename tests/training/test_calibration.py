@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from augtree.training.calibration import temperature
-from augtree.training.trainer import State
+from augtree.training.state import State
 from augtree.transforms import Identity
 from support.blobs import blobs, rows, task
 

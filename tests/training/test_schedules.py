@@ -90,8 +90,8 @@ def test_a_training_in_two_parts_is_the_whole_training():
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_task_has_the_schedule_times_its_rate(schedule):
-    asked = Classification(lr=0.25, schedule=schedule, warmup=0.1, decay=0.4)
-    assert asked.rates(40) == [0.25 * rate for rate in rates(schedule, 40, warmup=0.1, decay=0.4)]
+    task = Classification(lr=0.25, schedule=schedule, warmup=0.1, decay=0.4)
+    assert task.rates(40) == [0.25 * rate for rate in rates(schedule, 40, warmup=0.1, decay=0.4)]
 
 
 def test_the_mean_rate_of_a_training_is_what_the_shares_say():

@@ -1,13 +1,9 @@
 import math
-from collections import Counter
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 from torch_geometric.data import Data
 
@@ -16,7 +12,8 @@ from augtree.data import from_arrays
 from augtree.errors import ArgumentError, TaskError
 from augtree.tasks import Classification
 from augtree.training import trainer
-from augtree.training.trainer import State, normalisation, seed_of, seeded, stream
+from augtree.training.sampling import stream
+from augtree.training.state import State, seed_of
 from augtree.transforms import (
     Cutout,
     DropNodes,
@@ -203,25 +200,14 @@ def test_the_users_random_numbers_are_left_alone(model):
     ready.losses(state, rows(ready), TREE, 4)
     ready.measures(state, rows(ready))
     assert torch.equal(torch.get_rng_state(), before)
-    with seeded(5):
-        first = torch.rand(3)
-    with seeded(5):
-        assert torch.equal(torch.rand(3), first)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_seeds_of_places():
-    assert seed_of(0, "init") == seed_of(0, "init")
-    assert len({seed_of(0, "a"), seed_of(0, "b"), seed_of(1, "a"), seed_of("0", "a")}) == 4
-    assert 0 <= seed_of("anything") < 2**63
 
 
 # ---- against a training by hand
 
 
 def test_the_steps_are_those_of_a_training_by_hand():
-    asked = task(label_smoothing=0.2, weight_decay=0.01, preprocess=Flip())
-    ready = asked.prepare(DATA)
+    by_task = task(label_smoothing=0.2, weight_decay=0.01, preprocess=Flip())
+    ready = by_task.prepare(DATA)
     start, rates = ready.fresh(1), [0.05, 0.1, 0.02]
     found = ready.train(start, Invert(0.5), rates, 7)
     model = net()
@@ -263,7 +249,7 @@ def test_judging_does_not_depend_on_how_many_are_judged_at_once(ready, monkeypat
     state = ready.fit(TREE, 0)
     all_at_once = ready.logits(state, rows(ready), policy, 5)
     reverse = ready.logits(state, rows(ready)[::-1].copy(), policy, 5)
-    monkeypatch.setitem(trainer.JUDGED_AT_ONCE, "cpu", at_once)
+    monkeypatch.setitem(trainer.PREDICTED_AT_ONCE, "cpu", at_once)
     torch.testing.assert_close(ready.logits(state, rows(ready), policy, 5), all_at_once, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(reverse.flip(0), all_at_once, rtol=1e-4, atol=1e-5)
 
@@ -313,35 +299,7 @@ def test_epochs_hold_for_any_rows(count, passes):
     assert ready.passes.backward == passes
 
 
-# ---- the stream of samples
-
-
-@given(st.integers(1, 12), st.integers(0, 40), st.integers(1, 40), st.data())
-def test_the_stream_does_not_depend_on_how_it_is_cut(size, start, count, data):
-    samples = np.arange(size) * 3
-    which, where = stream(samples, start, count, 5)
-    cut = data.draw(st.integers(1, count))
-    parts = [stream(samples, start, cut, 5)]
-    if cut < count:
-        parts.append(stream(samples, start + cut, count - cut, 5))
-    assert which.tolist() == [i for part in parts for i in part[0]]
-    assert where.tolist() == [i for part in parts for i in part[1]]
-
-
-@given(st.integers(1, 12), st.integers(1, 4), st.integers(0, 2**40))
-def test_each_epoch_has_every_sample_once_and_draws_of_its_own(size, epochs, seed):
-    samples = np.arange(size) * 3
-    which, where = stream(samples, 0, size * epochs, seed)
-    for epoch in range(epochs):
-        assert sorted(which[epoch * size : (epoch + 1) * size]) == samples.tolist()
-    assert max(Counter(where.tolist()).values()) == 1
-
-
-def test_epochs_and_seeds_are_shuffled_differently():
-    which, _ = stream(np.arange(50), 0, 100, 0)
-    other, _ = stream(np.arange(50), 0, 50, 1)
-    orders = {tuple(which[:50]), tuple(which[50:]), tuple(other), tuple(range(50))}
-    assert len(orders) == 4
+# ---- batches
 
 
 def test_draws_do_not_depend_on_the_batch_size(monkeypatch):
@@ -349,8 +307,7 @@ def test_draws_do_not_depend_on_the_batch_size(monkeypatch):
     for size, chunk in ((8, 1 << 25), (16, 1 << 25), (16, 1)):
         monkeypatch.setattr(trainer, "CHUNK_BYTES", chunk)
         ready = task(batch_size=size, preprocess=Flip()).prepare(DATA)
-        order = partial(stream, ready.rows, seed=3)
-        batches = list(ready._batches(TREE, order, size, 0, 64 // size, 3))
+        batches = list(ready.batches(TREE, ready.rows, None, 3, 0, 64 // size))
         assert [len(labels) for _, labels in batches] == [size] * (64 // size)
         found.append([torch.cat(parts) for parts in zip(*batches, strict=True)])
     for pictures, labels in found[1:]:
@@ -362,16 +319,6 @@ def test_draws_do_not_depend_on_the_batch_size(monkeypatch):
 # ---- what goes in
 
 
-def test_normalisation_gives_mean_0_and_deviation_1():
-    pictures = torch.randint(0, 200, (9, 3, 5, 7), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    pictures[:, 1] = pictures[:, 1] // 8 + 30
-    pictures[:, 2] = 77
-    scale, shift = normalisation(pictures, np.arange(len(pictures)))
-    found = pictures.double() * scale + shift
-    np.testing.assert_allclose(found.mean((0, 2, 3)), [0, 0, 0], atol=1e-5)
-    np.testing.assert_allclose(found.std((0, 2, 3), correction=0), [1, 1, 0], atol=1e-5)
-
-
 def test_mean_and_deviation_are_those_of_the_training_pictures():
     mean, std = task().prepare(DATA).mean_and_std()
     known = DATA.samples[:48].double() / 255
@@ -380,7 +327,7 @@ def test_mean_and_deviation_are_those_of_the_training_pictures():
 
 
 @pytest.mark.parametrize(
-    ("asked", "own", "expected"),
+    ("preprocess", "own", "expected"),
     [
         ("default", None, Identity()),
         ("default", Flip(), Flip()),
@@ -389,8 +336,8 @@ def test_mean_and_deviation_are_those_of_the_training_pictures():
         (Invert(1.0), Flip(), Invert(1.0)),
     ],
 )
-def test_preprocessing_is_the_users_choice(asked, own, expected):
-    assert task(preprocess=asked).prepare(blobs(preprocess=own)).preprocess == expected
+def test_preprocessing_is_the_users_choice(preprocess, own, expected):
+    assert task(preprocess=preprocess).prepare(blobs(preprocess=own)).preprocess == expected
 
 
 def test_preprocessing_comes_before_the_policy():
@@ -426,37 +373,12 @@ def test_there_must_be_rows(ready):
         ready.train(ready.fresh(0), TREE, RATES, 0, rows=np.array([], np.int64))
 
 
-@pytest.mark.parametrize(
-    ("device", "words"),
-    [("tpu", "must be auto, cpu or cuda"), ("meta", "must be auto, cpu, or cuda where there is one")],
-)
-def test_devices(device, words):
-    with pytest.raises(ArgumentError, match=f"device {words}"):
-        task(device=device).prepare(DATA)
-    assert task(device="cpu").prepare(DATA).device.type == "cpu"
+# ---- judging
 
 
-# ---- losses
-
-
-def test_losses_of_one_label_by_hand(ready):
-    logits, labels = torch.tensor([[0.0, math.log(3)], [0.0, 0.0]]), torch.tensor([0, 1])
-    assert ready.losses_of(logits, labels).tolist() == pytest.approx([math.log(4), math.log(2)])
-    smooth = 0.9 * math.log(4) + 0.1 * math.log(4 / 3)  # 0.2 is shared by both classes
-    assert ready.losses_of(logits, labels, 0.2).tolist() == pytest.approx([smooth, math.log(2)])
-
-
-def test_losses_of_several_labels_by_hand():
+def test_several_labels_are_learned():
     marks = np.stack([np.arange(80) % 2, np.arange(80) // 2 % 2], 1)
     ready = task().prepare(blobs(y=marks))
-    logits, labels = torch.tensor([[math.log(3), 0.0], [math.log(3), -math.log(3)]]), torch.tensor([[1, 0], [0, 1]])
-    plain = [(math.log(4 / 3) + math.log(2)) / 2, math.log(4)]
-    assert ready.losses_of(logits, labels.byte()).tolist() == pytest.approx(plain)
-    smooth = [
-        ((0.9 * math.log(4 / 3) + 0.1 * math.log(4)) + math.log(2)) / 2,
-        0.9 * math.log(4) + 0.1 * math.log(4 / 3),
-    ]
-    assert ready.losses_of(logits, labels.byte(), 0.2).tolist() == pytest.approx(smooth)
     state = ready.fit(Identity(), 0, steps=40)
     found = ready.losses(state, rows(ready, "train"))
     assert found.mean() < ready.losses(ready.fresh(0), rows(ready, "train")).mean() - 0.2
@@ -551,8 +473,8 @@ def test_graphs_are_learned(features):
 def test_graphs_that_are_augmented_together_are_those_of_one_batch_after_another(monkeypatch):
     data = from_arrays(graphs(), split=["train"] * 12 + ["val"] * 4)
     ready = Classification(steps=9, batch_size=5, lr=0.01, optimizer="adamw", device="cpu").prepare(data)
-    assert ready.together(5) > 9
+    assert ready.augmented_at_once(5) > 9
     state = ready.fit(DropNodes(0.5), 0)
     monkeypatch.setattr(trainer, "CHUNK_EDGES", {"cpu": 1})
-    assert ready.together(5) == 1
+    assert ready.augmented_at_once(5) == 1
     assert same(ready.fit(DropNodes(0.5), 0), state)

@@ -19,16 +19,18 @@ from augtree.transforms import (
     SamplePairing,
     TrivialAugment,
     images,
+    operation,
 )
 from augtree.transforms.autoaugment import POLICIES
-from augtree.transforms.composites import CHOICE, PALETTE
+from augtree.transforms.automatic import PALETTE
+from augtree.transforms.composites import CHOICE
 from support import pillow_reference as pillow
 
 
 def test_trivial_augment_is_one_operation_at_one_of_31_levels():
     pictures = pillow.pictures(3, 20, 24).repeat(20, 1, 1, 1)
     key = Key.of(3, range(len(pictures)))
-    which, level, sign = key.below(14, CHOICE), key.below(31, images.LEVEL) / 30, images.signs(key)
+    which, level, sign = key.below(14, CHOICE), key.below(31, operation.LEVEL) / 30, operation.signs(key)
     done = TrivialAugment()(pictures, seed=3)
     for row, picture in enumerate(pictures):
         name = PALETTE[which[row]].__name__
@@ -49,7 +51,7 @@ def test_rand_augment_is_n_operations_at_one_magnitude():
             name = PALETTE[here.below(14, CHOICE)[row]].__name__
             if name != "Identity":
                 image = pillow.operate(
-                    name, image, pillow.replayed(name, 0.5, images.signs(here)[row], False, 24, 20)
+                    name, image, pillow.replayed(name, 0.5, operation.signs(here)[row], False, 24, 20)
                 )
         assert torch.equal(done[row], pillow.tensor(image))
 
@@ -66,7 +68,7 @@ def test_auto_augment_is_one_of_25_pairs():
                 name, chance, level = table[pair[row]][place]
                 here = key.at(place)
                 if here.uniform(CHOICE)[row] < chance:
-                    value = pillow.replayed(name, (level or 0) / 9, images.signs(here)[row], False, 24, 20)
+                    value = pillow.replayed(name, (level or 0) / 9, operation.signs(here)[row], False, 24, 20)
                     image = pillow.operate(name, image, value)
             assert torch.equal(done[row], pillow.tensor(image))
 
@@ -83,11 +85,11 @@ def test_composites_refuse_what_one_of_their_operations_could_not_take():
 def test_composites_tell_what_they_drew(noise):
     key = Key.of(0, range(64))
     for policy, count in ((TrivialAugment(), 1), (RandAugment(n=3), 3), (AutoAugment(), 2)):
-        told = policy.told(key)
+        told = policy.describe(key)
         assert max(map(len, told)) == count
         touched = (policy(noise, seed=0) != noise).flatten(1).any(1).tolist()
         assert not any(was and not words for was, words in zip(touched, told, strict=True))
-    assert any(words[0].startswith("Rotate ") for words in TrivialAugment().told(key) if words)
+    assert any(words[0].startswith("Rotate ") for words in TrivialAugment().describe(key) if words)
 
 
 def test_the_published_policies_are_whole():

@@ -254,7 +254,7 @@ def test_walks_have_a_length():
 
 def test_each_graph_meets_one_of_the_four_and_all_are_as_likely():
     one, before = GraphCL(0.5), graph(12, 0.3, 0)
-    told = [said[0].split("(")[0] for said in one.told(Key.of(3, range(400)))]
+    told = [said[0].split("(")[0] for said in one.describe(Key.of(3, range(400)))]
     assert all(abs(told.count(kind.__name__) - 100) < 35 for kind in FOUR)  # four deviations
     found = one(Batch.from_data_list([before] * 400), seed=3).to_data_list()
     for name, after in zip(told, found, strict=True):
@@ -267,7 +267,7 @@ def test_each_graph_meets_one_of_the_four_and_all_are_as_likely():
 def test_one_of_the_four_is_what_it_is_alone():
     """Whatever a graph meets, it is what that operation does to it with the same draws."""
     batch = Batch.from_data_list([graph(9, 0.4, i) for i in range(40)])
-    told = [said[0].split("(")[0] for said in GraphCL(0.3).told(Key.of(5, range(40)))]
+    told = [said[0].split("(")[0] for said in GraphCL(0.3).describe(Key.of(5, range(40)))]
     found = GraphCL(0.3)(batch, seed=5).to_data_list()
     for kind in FOUR:
         alone = kind(0.3)(batch, seed=5).to_data_list()

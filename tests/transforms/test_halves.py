@@ -14,7 +14,7 @@ from augtree.transforms import (
     TrivialAugment,
     TrivialGeometry,
     TrivialTones,
-    images,
+    operation,
 )
 from augtree.transforms.composites import CHOICE
 from support import pillow_reference as pillow
@@ -31,13 +31,13 @@ def names_of(policy):
 
 @pytest.mark.parametrize("policy", HALVES, ids=str)
 def test_only_operations_of_its_kind_are_drawn_and_all_of_them(policy):
-    told = policy.told(Key.of(0, range(3000)))
+    told = policy.describe(Key.of(0, range(3000)))
     assert {word.split()[0] for words in told for word in words} == {*names_of(policy)} - {"Identity"}
 
 
 @pytest.mark.parametrize("policy", HALVES, ids=str)
 def test_operations_are_equally_likely(policy):
-    told = policy.told(Key.of(0, range(6000)))
+    told = policy.describe(Key.of(0, range(6000)))
     places = 2 if isinstance(policy, RandAugment) else 1
     names = [word.split()[0] for words in told for word in words]
     for name in {*names}:
@@ -54,7 +54,7 @@ def test_rand_halves_are_what_pillow_does_with_the_same_draws(policy):
             here = key.at(place)
             name = names[here.below(len(names), CHOICE)[row]]
             if name != "Identity":
-                value = pillow.replayed(name, 0.5, images.signs(here)[row], False, 24, 20)
+                value = pillow.replayed(name, 0.5, operation.signs(here)[row], False, 24, 20)
                 image = pillow.operate(name, image, value)
         assert torch.equal(done[row], pillow.tensor(image))
 
@@ -63,7 +63,7 @@ def test_rand_halves_are_what_pillow_does_with_the_same_draws(policy):
 def test_trivial_halves_are_what_pillow_does_with_the_same_draws(policy):
     pictures, names = pillow.pictures(3, 20, 24).repeat(6, 1, 1, 1), names_of(policy)
     key, done = Key.of(3, range(len(pictures))), policy(pictures, seed=3)
-    which, level, sign = key.below(len(names), CHOICE), key.below(31, images.LEVEL) / 30, images.signs(key)
+    which, level, sign = key.below(len(names), CHOICE), key.below(31, operation.LEVEL) / 30, operation.signs(key)
     for row, picture in enumerate(pictures):
         name = names[which[row]]
         value = pillow.replayed(name, level[row], sign[row], True, 24, 20)

@@ -10,8 +10,9 @@ from PIL import Image
 
 from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
-from augtree.transforms import images
-from augtree.transforms.images import OPERATIONS, Color, Cutout, Geometry, Posterize, Rotate, SamplePairing, Solarize
+from augtree.transforms import images, operation
+from augtree.transforms.geometry import Geometry, Rotate
+from augtree.transforms.images import OPERATIONS, Color, Cutout, Posterize, SamplePairing, Solarize
 from augtree.transforms.pictures import Shape
 from support import pillow_reference as pillow
 
@@ -21,8 +22,8 @@ MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
 def drawn(transform, count=4000, shape=(3, 32, 32), seed=0):
     """The parameters that a transform draws."""
     key = Key.of(seed, range(count))
-    level = transform.magnitude - min(images.BIN, transform.magnitude) * key.uniform(images.LEVEL)
-    return transform.values(level, images.signs(key), transform.limit)
+    level = transform.magnitude - min(operation.BIN, transform.magnitude) * key.uniform(operation.LEVEL)
+    return transform.values(level, operation.signs(key), transform.limit)
 
 
 @pytest.mark.parametrize("magnitude", MAGNITUDES)
@@ -32,8 +33,8 @@ def test_a_transform_does_what_pillow_does_with_the_parameter_drawn(kind, magnit
     for channels in (1, 3):
         pictures = pillow.pictures(channels, 24, 20, seed=7)
         key = Key.of(5, range(len(pictures)))
-        level = np.maximum(magnitude - images.BIN * key.uniform(images.LEVEL), 0)
-        parameters = transform.values(level, images.signs(key), transform.limit)
+        level = np.maximum(magnitude - operation.BIN * key.uniform(operation.LEVEL), 0)
+        parameters = transform.values(level, operation.signs(key), transform.limit)
         done = transform(pictures, seed=5)
         for picture, value, ours in zip(pictures, parameters, done, strict=True):
             theirs = pillow.operate(transform.name, pillow.image(picture), float(value))
@@ -156,4 +157,4 @@ def test_the_table_in_the_documentation_is_true():
         assert eval(limit, {}) == pytest.approx(expected), kind
         assert float(wide or 0) == kind.wide
         assert (sides == "yes") == kind.signed
-        assert fill == (str(images.FILL) if issubclass(kind, Geometry | Cutout) else "")
+        assert fill == (str(operation.FILL) if issubclass(kind, Geometry | Cutout) else "")

@@ -7,7 +7,7 @@ from PIL import Image, ImageFilter, ImageOps
 
 from augtree.transforms import kernels
 from augtree.transforms.crops import bilinear
-from augtree.transforms.images import ShearX, ShearY, TranslateX, TranslateY, shifted, turned
+from augtree.transforms.geometry import ShearX, ShearY, TranslateX, TranslateY, shifted, turned
 from augtree.transforms.pictures import Shape
 from augtree.transforms.simclr import blur_weights
 from support import pillow_reference as pillow

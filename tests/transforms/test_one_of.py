@@ -62,7 +62,7 @@ def test_a_draw_depends_on_the_seed_and_the_place_and_not_on_the_batch(noise):
 
 def test_each_sample_gets_what_the_choice_alone_would_give_it(noise):
     choices = [Flip(1.0), Invert(), Rotate(0.6)]
-    done, told = OneOf(choices)(noise, seed=2), OneOf(choices).told(Key.of(2, range(64)))
+    done, told = OneOf(choices)(noise, seed=2), OneOf(choices).describe(Key.of(2, range(64)))
     key = Key.of(2, range(64)).at(0)
     alone = {str(choice): at.transforms.base.apply_to_pictures(choice, noise, key) for choice in choices}
     for row, (name,) in enumerate(told):
@@ -73,7 +73,7 @@ def test_each_sample_gets_what_the_choice_alone_would_give_it(noise):
 def test_choices_share_their_draws(noise):
     """A sample that falls to Rotate is turned by the same angle, whatever stands beside it."""
     two, other = (OneOf([choice, Rotate(0.6)])(noise, seed=0) for choice in (Invert(), Posterize(1.0)))
-    turned = [len(words) > 0 and words[0] == "Rotate(0.6)" for words in OneOf([Invert(), Rotate(0.6)]).told(KEY)]
+    turned = [len(words) > 0 and words[0] == "Rotate(0.6)" for words in OneOf([Invert(), Rotate(0.6)]).describe(KEY)]
     assert 20 < sum(turned) < 44
     assert torch.equal(two[turned], other[turned])
 

@@ -1,4 +1,4 @@
-"""Ways to train that are no single training: as long as a search took, averages of cool-downs, whole searches."""
+"""Methods that take more than one training: longer trainings, averages of cool-downs, whole searches."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from augtree.errors import ArgumentError, number, whole_number
 from augtree.forests.options import Weighting
 from augtree.forests.search import search_forest
 from augtree.policies.codec import Reader, to_json
-from augtree.search.finish import averaged
+from augtree.runs.spec import restore_space, space_spec
+from augtree.search.cooldowns import average_of
+from augtree.search.options import SearchOptions, restore_scorer
 from augtree.search.scorers import Cooldown, ScorerOptions
-from augtree.search.search import parsed_budget, search_tree, space_again, space_spec
+from augtree.search.search import search_tree
+from augtree.tasks.trainer import Trainer
 from augtree.training.schedules import cool_down, rates
-from augtree.training.trainer import State, Trainer, seed_of
+from augtree.training.state import State, seed_of
 from augtree.transforms import Space
 from augtree.transforms.base import Policy
 
@@ -25,7 +28,27 @@ RENEWED = 0.05
 
 @dataclass(frozen=True)
 class Longer:
-    """A training of `length` trainings with a policy; without one, with the best free policy of the comparison."""
+    """One training with a policy, as long as `length` trainings: a control for what a search costs.
+
+    Parameters
+    ----------
+    length
+        The length, in trainings.
+    policy
+        A policy; by default the best free policy of the comparison.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> from augtree.comparison import Longer
+    >>> policies = {"none": None, "none, twice as long": Longer(2)}
+    >>> data = at.data.load("digits", train=60, val=60)
+    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=10, batch_size=16)
+    >>> once, twice = at.compare(data, task, policies, seeds=1).lines()
+    >>> round(twice.cost - once.cost, 3)
+    1.0
+
+    """
 
     length: float
     policy: Policy | None = None
@@ -45,10 +68,27 @@ class Longer:
 
 @dataclass(frozen=True)
 class Soup:
-    """A trunk and cool-downs on one policy, `length` trainings in all, and the average of the cool-downs' models.
+    """A trunk and cool-downs with one policy, and the average of the cool-downs' models.
 
-    Without a policy, that is the best free one of the comparison. The control of a search's finished model: what
-    averaging alone brings. The cool-downs take half of `length` at most.
+    This is the control for the finished model of a search: what averaging alone gains.
+
+    Parameters
+    ----------
+    length
+        The length of all parts together, in trainings.
+    policy
+        A policy; by default the best free policy of the comparison.
+    cool
+        The length of a cool-down, in trainings; all cool-downs take half of `length` at most.
+    count
+        The number of cool-downs.
+
+    Examples
+    --------
+    >>> from augtree.comparison import Soup
+    >>> Soup(2, count=3).spec()["count"]
+    3
+
     """
 
     length: float
@@ -73,7 +113,7 @@ class Soup:
         start = trainer.train(trainer.fresh(seed), policy, level, seed_of(seed, "trunk"))
         down = [task.rate * share for share in cool_down(max(1, round(cool * one)))]
         states = [trainer.train(start, policy, down, seed_of(seed, "cool", i)) for i in range(self.count)]
-        return trainer.train(averaged(states), policy, renew, seed_of(seed, "renew"))
+        return trainer.train(average_of(states), policy, renew, seed_of(seed, "renew"))
 
     def spec(self) -> dict[str, Any]:
         """As a value for a file."""
@@ -83,23 +123,41 @@ class Soup:
 
 @dataclass(frozen=True)
 class Searched:
-    """A whole search for each seed; what is judged is its finished model."""
+    """A whole search for each seed, judged by its finished model.
+
+    Parameters
+    ----------
+    space
+        The transforms to search among.
+    budget, depth
+        As in `search_tree`.
+    scorer
+        `augtree.search.Cooldown`, whose searches end with a finished model.
+    weighting
+        For a forest: how its weights are learned.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> from augtree.comparison import Searched
+    >>> Searched(at.spaces.graphs(), budget=3).budget
+    3
+
+    """
 
     space: Space
     budget: str | float | None = None
     scorer: ScorerOptions = field(default_factory=Cooldown)
     depth: int = 3
     weighting: Weighting | None = None
-    """For a forest: how its weights are learned."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise ArgumentError("space", "must be a space, such as spaces.auto(data)", self.space)
-        parsed_budget(self.budget)
         if not isinstance(self.scorer, Cooldown):
             rule = "must be augtree.search.Cooldown(...): the other scorers end without a finished model"
             raise ArgumentError("scorer", rule, self.scorer)
-        whole_number("depth", self.depth, 1, 10)
+        SearchOptions(depth=self.depth, budget=self.budget)
         if not isinstance(self.weighting, Weighting | None):
             raise ArgumentError("weighting", "must be an augtree.Weighting, or None", self.weighting)
 
@@ -132,14 +190,15 @@ def check_policy(policy: object) -> None:
         raise ArgumentError("policy", "must be a policy, or None for the best free one of the comparison", policy)
 
 
-def control_again(spec: Mapping[str, Any], reader: Reader) -> Control:
+def restore_control(spec: Mapping[str, Any], reader: Reader) -> Control:
     """A control from its value in a file."""
-    from augtree.search.search import scorer_again
-
     given = {name: value for name, value in spec.items() if name != "way"}
     if spec["way"] == "search":
-        given |= {"space": space_again(spec["space"], reader), "scorer": scorer_again(spec["scorer"], reader.path)}
-        given["weighting"] = spec["weighting"] and Weighting(**spec["weighting"])
+        given |= {
+            "space": restore_space(spec["space"], reader),
+            "scorer": restore_scorer(spec["scorer"], reader.path),
+        }
+        given["weighting"] = spec["weighting"] and Weighting.from_spec(spec["weighting"])
         return Searched(**given)
     given["policy"] = spec["policy"] and reader.policy(spec["policy"])
     return Longer(**given) if spec["way"] == "longer" else Soup(**given)

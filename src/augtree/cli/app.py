@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,11 +21,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON, for scripts.")]
+Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new one in runs/).")]
 
 
-def tell_version(wanted: bool) -> None:
+def print_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
         say(f"augtree {augtree.__version__}")
@@ -31,7 +39,7 @@ def tell_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Learns data augmentation: grow trees, compare them, apply them."""
@@ -46,3 +54,23 @@ def finish(result: dict[str, Any], as_json: bool) -> None:
     """Print for scripts."""
     if as_json:
         print(json.dumps(result))
+
+
+@contextmanager
+def stoppable(folder: Path, command: str = "") -> Iterator[None]:
+    """On Ctrl-C, print the command that goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"\nStopped; nothing is lost. Go on with: {command or f'augtree resume {folder}'}")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def new_folder(kind: str) -> Path:
+    """A folder for a run that does not exist yet."""
+    name = f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}"
+    place, count = Path("runs") / name, 1
+    while place.exists():
+        count += 1
+        place = Path("runs") / f"{name}-{count}"
+    return place

@@ -1,4 +1,4 @@
-"""`augtree demo` and `augtree apply`."""
+"""`augtree apply`: pictures and what a policy makes of them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Seed, app, finish, say
+from augtree.data.graphs.tu import is_tu
 from augtree.errors import ArgumentError, DataError, PolicyFileError
-from augtree.policies.presets import NAMED
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("runs/demo"),
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Find out what each of three groups of digits can bear, with the model that comes of it, and show what helps."""
-    import torch
-
-    from augtree import demo as story
-    from augtree.cli.forest import tell_forest
-    from augtree.cli.progress import Progress
-    from augtree.cli.search import stoppable
-
-    torch.set_num_threads(1)
-    say(f"Handwritten digits, {story.LABELS} labels to train on, in three groups that were planted: a third as they")
-    say("were (upright); of a third, on grey, half are mirrored (mirrored); a third, negatives, lies in all four")
-    say("directions (turned). What can each group bear?")
-    with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Progress() as watch:
-        found, table = story.run(out, seed, watch)
-    tell_forest(found)
-    say("\n" + table.to_text() + f"\n\n{table.verdict()}")
-    say(f"\nDigits of each group and what its policy makes of them: {out}/sheet.png. The policies: {out}/forest.svg")
-    files = {name: str(out / name) for name in ("forest.json", "forest.svg", "sheet.png", "tree.json")}
-    finish({"forest": str(found.forest), "verdict": table.verdict(), "files": files}, as_json)
+from augtree.files import write_atomically
+from augtree.policies import Forest, Tree
+from augtree.policies.presets import NAMED, find
+from augtree.report import sheet
 
 
 @app.command()
@@ -60,17 +37,12 @@ def apply_policy(
     policy: str, places: list[Path], out: Path, copies: int, most: int, size: int, seed: int
 ) -> dict[str, Any]:
     """Read everything, then write the sheet."""
-    from augtree.files import write_atomically
-    from augtree.policies import Forest, Tree
-    from augtree.policies.presets import find
-    from augtree.report import sheet
-
     found = find(policy)
     check_policy(policy, found)
     check_target(out, [Path(policy), *places])
     read, broken, all_of_them = read_pictures(places, out, most, size)
-    rows = sheet.augmented(found, [(name, picture) for name, picture, _ in read], copies, seed)
-    write_atomically(out, sheet.drawn(Path(policy).name, rows))
+    rows = sheet.augmented_rows(found, [(name, picture) for name, picture, _ in read], copies, seed)
+    write_atomically(out, sheet.draw_sheet(Path(policy).name, rows))
     say(found.to_text() if isinstance(found, Tree | Forest) else str(found))
     for reason in broken:
         say(f"Left out: {reason}")
@@ -86,8 +58,6 @@ def apply_policy(
 
 def check_policy(policy: str, found: Any) -> None:
     """Raise for what works on graphs: a sheet shows pictures."""
-    from augtree.policies import Forest
-
     trees = [member.tree for member in found.groups.values()] if isinstance(found, Forest) else [found]
     if any(tree.domain == "graph" for tree in trees):
         raise PolicyFileError(policy, "", "a policy must work on pictures here, got one for graphs")
@@ -103,8 +73,6 @@ def check_target(out: Path, inputs: list[Path]) -> None:
 
 def check_place(place: Path) -> None:
     """Raise for data sets: a sheet shows pictures in files."""
-    from augtree.data.graphs.tu import is_tu
-
     rule = f"{place}: must be a picture or a folder with pictures"
     if is_tu(place):
         raise DataError(f"{rule}, got a set of graphs")
@@ -121,8 +89,6 @@ def read_pictures(
 
     A file that is named must be a picture. In a folder, what is broken is left out, and told.
     """
-    from augtree.report import sheet
-
     files: list[tuple[Path, Path | None]] = []
     for place in places:
         check_place(place)

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from augtree.cli.app import Json, finish, say
-from augtree.cli.progress import SILENCE, Progress
-from augtree.cli.search import stoppable
+from augtree.cli.app import Json, finish, say, stoppable
+from augtree.cli.console import counting
+from augtree.data.proteins import build_proteins
 
 build = typer.Typer(help="Make a data set from raw files.", no_args_is_help=True)
 
@@ -38,10 +38,8 @@ def proteins(
     as_json: Json = False,
 ) -> None:
     """Protein graphs with Gene Ontology labels: a node a residue, an edge where Calpha atoms are close."""
-    from augtree.data.proteins import build_proteins
-
     begun = time.perf_counter()
-    with stoppable(out, "the same command"), Structures() as watch:
+    with stoppable(out, "the same command"), counting("structures") as report:
         built = build_proteins(
             structures,
             annotations,
@@ -53,13 +51,13 @@ def proteins(
             aspects=aspects,
             min_proteins=min_proteins,
             workers=workers or os.cpu_count() or 1,
-            watch=watch,
+            progress=lambda done, total, bad: report(done, total, f", {bad:,} bad"),
         )
-    tell(built.counts, out, time.perf_counter() - begun)
+    print_counts(built.counts, out, time.perf_counter() - begun)
     finish({"out": str(out), "seconds": round(time.perf_counter() - begun, 2), **built.counts}, as_json)
 
 
-def tell(counts: dict[str, int], out: Path, seconds: float) -> None:
+def print_counts(counts: dict[str, int], out: Path, seconds: float) -> None:
     """What was built and what was left out."""
     say(
         f"{counts['graphs']:,} graphs of {counts['proteins']:,} proteins: {counts['residues']:,} residues, "
@@ -67,7 +65,7 @@ def tell(counts: dict[str, int], out: Path, seconds: float) -> None:
     )
     left_out = {
         "files that are bad (bad_files.csv)": counts["bad_files"],
-        "files that another stands for": counts["set_aside"],
+        "files that duplicate another": counts["set_aside"],
         "other files": counts["other_files"],
         "residues without a Calpha atom": counts["residues_without_calpha"],
     }
@@ -77,20 +75,3 @@ def tell(counts: dict[str, int], out: Path, seconds: float) -> None:
     if counts["graphs_without_label"]:
         say(f"  {counts['graphs_without_label']:,} graphs have no label")
     say(f"The data set: {out} (in Python, augtree.data.load({str(out)!r})).")
-
-
-class Structures(Progress):
-    """A bar of structures, or a line now and then."""
-
-    bad = 0
-
-    def on_part(self, done: int, bad: int) -> None:
-        """Some more structures are read."""
-        self.done += done
-        self.bad += bad
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=self.done, description=f"structures, {self.bad} bad")
-        elif time.perf_counter() - self.told > SILENCE:
-            self.told = time.perf_counter()
-            left = (self.told - self.begin) / max(1, self.done) * (self.total - self.done)
-            say(f"{self.done:,} of {self.total:,} structures, {self.bad:,} bad, about {left:.0f} s left.")

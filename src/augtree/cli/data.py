@@ -10,7 +10,12 @@ import typer
 from augtree.cli.app import Json, Seed, app, finish, say
 from augtree.cli.build import build
 from augtree.cli.reading import OPTION, read
+from augtree.data.load import options_of, reader_of, root_of
+from augtree.data.named.catalogue import SETS, present
 from augtree.errors import ArgumentError
+from augtree.files import write_atomically
+from augtree.report.samples import as_svg, sample_sheet
+from augtree.report.summary import summary, summary_lines
 
 data = typer.Typer(help="Which data sets there are, what is in one, and how one is built.", no_args_is_help=True)
 app.add_typer(data, name="data")
@@ -26,9 +31,6 @@ def list_sets(
     as_json: Json = False,
 ) -> None:
     """The data sets that have a name, and which of them are there."""
-    from augtree.data.load import options_of, reader_of, root_of
-    from augtree.data.named.catalogue import SETS, present
-
     place = root_of(root)
     found = []
     for one in SETS:
@@ -58,9 +60,9 @@ def info(
     split_by: Annotated[
         str | None, typer.Option(help="Make the split so that this column's values stay together.")
     ] = None,
-    train: Annotated[int | None, typer.Option(help="Keep so many training samples.")] = None,
-    val: Annotated[int | None, typer.Option(help="Keep so many validation samples.")] = None,
-    labels: Annotated[int | None, typer.Option(help="Keep the labels of so many training samples.")] = None,
+    train: Annotated[int | None, typer.Option(help="Keep this many training samples.")] = None,
+    val: Annotated[int | None, typer.Option(help="Keep this many validation samples.")] = None,
+    labels: Annotated[int | None, typer.Option(help="Keep the labels of this many training samples.")] = None,
     groups: Annotated[
         str | None, typer.Option(help="Other groups: column:NAME, size-degree:NxM, size:N or degree:N.")
     ] = None,
@@ -75,13 +77,11 @@ def info(
     as_json: Json = False,
 ) -> None:
     """What is in a data set: counts by split, class and group, sizes, notes, the fingerprint."""
-    from augtree.report.summary import summary, told
-
     check_out(out)
     few = {"train": train, "val": val, "labels": labels, "groups": groups, "merge": merge, "seed": seed}
     found = read(source, root, download=download, own=data_option or (), size=size, split_by=split_by, **few)
     about = summary(found)
-    for line in told(about):
+    for line in summary_lines(about):
         say(line)
     if out is not None:
         write_samples(found, out, seed)
@@ -99,9 +99,6 @@ def check_out(out: Path | None) -> None:
 
 def write_samples(found: Any, out: Path, seed: int) -> None:
     """Draw some samples."""
-    from augtree.files import write_atomically
-    from augtree.report.samples import as_svg, sheet
-
-    png = sheet(found, seed=seed)
+    png = sample_sheet(found, seed=seed)
     write_atomically(out, as_svg(png) if out.suffix.lower() == ".svg" else png)
     say(f"Samples: {out}")

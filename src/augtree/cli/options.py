@@ -1,4 +1,4 @@
-"""What a data set and a task are on the command line, for all the commands that need them."""
+"""What a data set, a task, a search and the weights are on the command line, for all the commands that need them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 
 from augtree.cli.app import say
+from augtree.cli.fields import arguments_of, docs_of, option_name, options_of, parameter
 from augtree.cli.reading import OPTION, read
+from augtree.cli.values import assignments
 from augtree.errors import ArgumentError, one_of
+from augtree.evaluation.protocols import PROTOCOLS
+from augtree.forests import Weighting
+from augtree.runs.spec import restore
+from augtree.search.options import SearchOptions, scorer_options
+from augtree.search.scorers import SCORERS
+from augtree.tasks import TASKS
+from augtree.training.device import device_of
+from augtree.transforms import Chain, Flip, PadCrop
+
+DATA, TASK, SEARCH, WEIGHTS = "The data", "The task", "The search", "The weights of the groups"
 
 Data = Annotated[
     str,
@@ -23,7 +36,46 @@ Data = Annotated[
         "a zip of one, or a name (augtree data list): digits, cifar10, NCI1, ...; or a run, for its data and task."
     ),
 ]
-DATA, TASK = "The data", "The task"
+PREPROCESSING: dict[str, Any] = {
+    "default": "default",
+    "none": None,
+    "flip": Flip(),
+    "crop": PadCrop(4, fill=0),
+    "flip-crop": Chain([Flip(), PadCrop(4, fill=0)]),
+}
+HELP = {"preprocess": f"What is applied to training samples before the policy: {', '.join(PREPROCESSING)}."}
+"""Help for fields whose values have other names here."""
+TRAINED_PROTOCOLS = {name: protocol for name, protocol in PROTOCOLS.items() if protocol.settings}
+"""The protocols that say how the encoder is trained."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Some options of a command, and what is made of them: the command's argument of that name."""
+
+    argument: str
+    parameters: tuple[inspect.Parameter, ...]
+    make: Callable[..., Any]
+
+    def made(self, given: Mapping[str, Any]) -> Any:
+        """The argument, from all that is given; an error names the option."""
+        names = [p.name for p in self.parameters]
+        try:
+            return self.make(**{name: given[name] for name in names})
+        except ArgumentError as error:
+            if error.field not in names:
+                raise
+            raise ArgumentError(option_name(error.field), *error.args[1:]) from error
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a function, by name, with their annotations."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    found = inspect.signature(function).parameters.values()
+    return tuple(p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY) for p in found)
+
+
+# ---- the data
 
 
 def option(group: str, text: str, *names: str, **more: Any) -> Any:
@@ -41,10 +93,10 @@ def data_set(
     fill: Annotated[
         int | None, option(DATA, "What geometry uncovers: 0 suits pictures on black (default: 128).", min=0, max=255)
     ] = None,
-    train: Annotated[int | None, option(DATA, "Keep so many training samples.")] = None,
-    val: Annotated[int | None, option(DATA, "Keep so many validation samples.")] = None,
+    train: Annotated[int | None, option(DATA, "Keep this many training samples.")] = None,
+    val: Annotated[int | None, option(DATA, "Keep this many validation samples.")] = None,
     labels: Annotated[
-        int | None, option(DATA, "Keep the labels of so many training samples; the others are unlabelled.")
+        int | None, option(DATA, "Keep the labels of this many training samples; the others are unlabelled.")
     ] = None,
     groups: Annotated[
         str | None,
@@ -62,189 +114,175 @@ def data_set(
     ] = None,
     download: Annotated[bool, option(DATA, "Fetch a named set that is not there.", "--download")] = False,
 ) -> Any:
-    """The data set that is asked for."""
-    asked: dict[str, Any] = {
-        "size": size,
-        "split_by": split_by,
-        "train": train,
-        "val": val,
-        "labels": labels,
-        "fill": fill,
-    }
-    asked |= {"groups": groups, "merge": merge} | ({} if cache is None else {"cache": cache})
-    found = read(data, root, download=download, own=data_option or (), **asked)
+    """The data set."""
+    options: dict[str, Any] = {"size": size, "split_by": split_by, "train": train, "val": val, "labels": labels}
+    options |= {"fill": fill, "groups": groups, "merge": merge} | ({} if cache is None else {"cache": cache})
+    found = read(data, root, download=download, own=data_option or (), **options)
     say(f"{found}")
     for note in found.notes:
         say(f"  {note}")
     return found
 
 
-NAMES = {"task_kind": "--task", "compile_model": "--compile"}
-"""Options that are not called as their argument is."""
+# ---- the task
 
 
-def task_options(
-    task_kind: Annotated[
-        str | None,
-        option(TASK, "classification (default), contrastive, graphcl, tree-paper or semisupervised.", "--task"),
-    ] = None,
-    model: Annotated[
-        str | None,
-        option(TASK, "wrn-16-4, resnet18, resnet50, cnn, gin, resgcn, ...; auto (default) chooses by size."),
-    ] = None,
-    epochs: Annotated[float | None, option(TASK, "The length of a training (default: 80).")] = None,
-    steps: Annotated[int | None, option(TASK, "The length of a training in steps, instead of epochs.")] = None,
-    batch_size: Annotated[int | None, option(TASK, "Samples in a step (default: 128; contrastive: 256).")] = None,
-    optimizer: Annotated[str | None, option(TASK, "sgd (default) or adamw.")] = None,
-    lr: Annotated[float | None, option(TASK, "The highest learning rate.")] = None,
-    weight_decay: Annotated[float | None, option(TASK, "The weight decay.")] = None,
-    label_smoothing: Annotated[float | None, option(TASK, "From 0 (default) to below 1; not contrastive.")] = None,
-    temperature: Annotated[float | None, option(TASK, "Contrastive: of the similarities (default: 0.5).")] = None,
-    dim: Annotated[int | None, option(TASK, "Contrastive: numbers that the loss sees (default: 128).")] = None,
-    judge: Annotated[
-        str | None, option(TASK, "Contrastive: knn (default), ridge, alignment-uniformity or contrastive.")
-    ] = None,
-    views: Annotated[str | None, option(TASK, "Contrastive: both (default), or one beside the plain sample.")] = None,
-    samples: Annotated[
-        str | None, option(TASK, "Contrastive: train on train (default), or on all samples, without labels.")
-    ] = None,
-    ratio: Annotated[
-        int | None, option(TASK, "Semi-supervised: unlabelled samples to a labelled (default: 7).")
-    ] = None,
-    weight: Annotated[float | None, option(TASK, "Semi-supervised: what consistency counts (default: 1).")] = None,
-    sharpen: Annotated[float | None, option(TASK, "Semi-supervised: a target's temperature (default: 0.4).")] = None,
-    confidence: Annotated[
-        float | None, option(TASK, "Semi-supervised: the chance above which a target teaches (default: 0.8).")
-    ] = None,
-    tsa: Annotated[str | None, option(TASK, "Semi-supervised: signal annealing, none, linear, log or exp.")] = None,
-    include_labelled: Annotated[
-        bool | None, option(TASK, "Semi-supervised: labelled samples are among the unlabelled too (default).")
-    ] = None,
-    augment_labelled: Annotated[
-        bool | None, option(TASK, "Semi-supervised: the policy is for labelled samples too (default: not).")
-    ] = None,
-    metric: Annotated[str | None, option(TASK, "accuracy (default), error, f1, auroc or loss.")] = None,
-    preprocess: Annotated[
-        str | None, option(TASK, "Before the policy: default (the data set's own), none, flip, crop or flip-crop.")
-    ] = None,
+def task_options() -> tuple[inspect.Parameter, ...]:
+    """An option for each field of any task; the help says which tasks have it."""
+    found: dict[str, inspect.Parameter] = {}
+    docs = {kind: docs_of(owner) for kind, owner in TASKS.items()}
+    kinds = f"{', '.join(TASKS)}; or a protocol's settings: {', '.join(TRAINED_PROTOCOLS)}"
+    help_text = f"What a model is trained for: {kinds} (default: classification)."
+    task_kind = parameter("task_kind", str | None, help_text, TASK)
+    found["task_kind"] = task_kind.replace(annotation=Annotated[str | None, option(TASK, help_text, "--task")])
+    for kind, owner in TASKS.items():
+        hints = typing.get_type_hints(owner)
+        for field in dataclasses.fields(owner):
+            if field.name not in {"options", *found}:
+                having = {name: cls for name, cls in TASKS.items() if field.name in docs[name]}
+                of = "" if len(having) == len(TASKS) else f"{', '.join(having).capitalize()}: "
+                text = HELP.get(field.name) or docs[kind][field.name]
+                text = f"{of}{text.rstrip('.')}{default_text(field.name, having)}."
+                hint = str | None if field.name in ("model", "preprocess") else hints[field.name]
+                found[field.name] = parameter(field.name, hint, text, TASK)
+    return (*found.values(), *parameters_of(machine_options))
+
+
+def default_text(name: str, owners: Mapping[str, type]) -> str:
+    """The default of a field, and of the tasks that have another."""
+    defaults = {kind: {f.name: f.default for f in dataclasses.fields(cls)}[name] for kind, cls in owners.items()}
+    (_, usual), *others = defaults.items()
+    if usual is None or isinstance(usual, bool):
+        return ""
+    differing = "".join(f"; {kind}: {value}" for kind, value in others if value != usual)
+    return f" (default: {usual}{differing})"
+
+
+def machine_options(
     weights: Annotated[Path | None, option(TASK, "Begin with these weights (safetensors).")] = None,
-    device: Annotated[str | None, option(TASK, "auto (default), cpu or cuda.")] = None,
     threads: Annotated[int, option(TASK, "CPU threads; small models are fastest with one.", min=1)] = 1,
-    compile_model: Annotated[bool, option(TASK, "Compile the model (CUDA).", "--compile")] = False,
-    deterministic: Annotated[bool, option(TASK, "On CUDA: repeat to the bit. The CPU always does.")] = False,
-    precision: Annotated[
-        str | None, option(TASK, "float32, bfloat16, or auto (default): bfloat16 on CUDA, float32 on the CPU.")
-    ] = None,
+) -> None:
+    """Options of a task that are no fields of it."""
+
+
+TASK_OPTIONS = task_options()
+
+
+def task_arguments(
+    task_kind: str | None = None, weights: Path | None = None, threads: int = 1, **given: Any
 ) -> dict[str, Any]:
-    """What is asked of a task: its kind, and those of its arguments that are not left to it.
-
-    A further argument of a task stands here under its own name; which tasks have it is known from their fields.
-    """
-    import torch
-
-    from augtree.training.trainer import device_of
-
+    """The kind of a task, and those of its arguments that are not left to it."""
     torch.set_num_threads(threads)
-    device_of(device or "auto")
+    device_of(given.get("device") or "auto")
     if weights is not None and not weights.is_file():
-        raise ArgumentError("--weights", "must be a file that is there", str(weights))
-    given = {
-        "model": model,
-        "epochs": epochs,
-        "steps": steps,
-        "batch_size": batch_size,
-        "optimizer": optimizer,
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "label_smoothing": label_smoothing,
-        "temperature": temperature,
-        "dim": dim,
-        "judge": judge,
-        "views": views,
-        "samples": samples,
-        "ratio": ratio,
-        "weight": weight,
-        "sharpen": sharpen,
-        "confidence": confidence,
-        "tsa": tsa,
-        "include_labelled": include_labelled,
-        "augment_labelled": augment_labelled,
-        "metric": metric,
-        "device": device,
-        "compile": compile_model or None,
-        "deterministic": deterministic or None,
-        "precision": precision,
-    }
-    out: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    out |= {} if preprocess is None else {"preprocess": preprocessing(preprocess)}
-    out |= {} if weights is None else {"options": {"weights": str(weights)}}
-    return {"kind": task_kind, **out}
+        raise ArgumentError("weights", "must be a file that is there", str(weights))
+    preprocess = given.pop("preprocess", None)
+    found: dict[str, Any] = {}
+    for owner in TASKS.values():
+        found |= arguments_of(owner, given)
+    if preprocess is not None:
+        found["preprocess"] = PREPROCESSING[one_of("preprocess", preprocess, PREPROCESSING)]
+    if weights is not None:
+        found["options"] = {"weights": str(weights)}
+    return {"kind": task_kind, **found}
 
 
-def task(kind: str | None = None, **given: Any) -> Any:
-    """The task that is asked for."""
-    from augtree.evaluation.protocols import PROTOCOLS
-    from augtree.tasks import TASKS
-
-    protocols = {name: protocol for name, protocol in PROTOCOLS.items() if protocol.settings}
-    kind = one_of("--task", kind or "classification", [*TASKS, *protocols])
-    if kind in protocols:
-        return protocols[kind].task(**task_fields("contrastive", given))
-    return TASKS[kind](**task_fields(kind, given))
+def make_task(kind: str | None = None, **arguments: Any) -> Any:
+    """The task of a kind, or with the settings of a protocol."""
+    kind = one_of("--task", kind or "classification", [*TASKS, *TRAINED_PROTOCOLS])
+    if kind in TRAINED_PROTOCOLS:
+        return TRAINED_PROTOCOLS[kind].task(**known_fields("contrastive", arguments))
+    return TASKS[kind](**known_fields(kind, arguments))
 
 
-def task_fields(kind: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What is given, all of which the task must have."""
-    from augtree.tasks import TASKS
-
+def known_fields(kind: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, all of which the task must have."""
     known = {field.name for field in dataclasses.fields(TASKS[kind])}
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name not in known:
-            raise ArgumentError(f"--{name.replace('_', '-')}", f"must be left out for --task {kind}", value)
-    return given
+            raise ArgumentError(option_name(name), f"must be left out for --task {kind}", value)
+    return arguments
 
 
-def preprocessing(name: str) -> Any:
-    """A preprocessing by name."""
-    from augtree.transforms import Chain, Flip, PadCrop
+# ---- the search and the weights
 
-    known: dict[str, Any] = {
-        "default": "default",
-        "none": None,
-        "flip": Flip(),
-        "crop": PadCrop(4, fill=0),
-        "flip-crop": Chain([Flip(), PadCrop(4, fill=0)]),
-    }
-    if name not in known:
-        raise ArgumentError("--preprocess", f"must be one of {', '.join(known)}", name)
-    return known[name]
+
+SET = Annotated[
+    list[str] | None,
+    option(SEARCH, "An option of the scorer, such as looks=0.3,0.6 (repeatable).", "--set"),
+]
+
+
+def search_part(skip: Iterable[str] = (), defaults: Mapping[str, Any] | None = None) -> Part:
+    """The options of a search: the arguments that are given, checked."""
+    own = options_of(SearchOptions, SEARCH, skip=skip, defaults=defaults or {})
+    scorer_option = inspect.Parameter("scorer_option", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=SET)
+
+    def make(**given: Any) -> dict[str, Any]:
+        options = arguments_of(SearchOptions, given)
+        if given["scorer_option"]:
+            options["scorer"] = scorer_by_name(options.get("scorer", "cooldown"), given["scorer_option"])
+        SearchOptions(**options)
+        return options
+
+    return Part("options", (*own, scorer_option), make)
+
+
+def scorer_by_name(name: str, texts: Iterable[str]) -> Any:
+    """A scorer with its options."""
+    scorer_options(name)
+    return SCORERS[name](**assignments("--set", texts, typing.get_type_hints(SCORERS[name])))
+
+
+def make_weighting(**given: Any) -> dict[str, Any]:
+    """The options of the weights that are given, checked; the others are left to the method."""
+    options = arguments_of(Weighting, given)
+    Weighting(**options)
+    return options
+
+
+WEIGHTING = Part("weighting", tuple(options_of(Weighting, WEIGHTS)), make_weighting)
+
+
+# ---- a command of such parts
 
 
 Command = Callable[..., None]
 
 
-def on_data_and_task(check: Command, task_of: Callable[..., Any] = task) -> Callable[[Command], Command]:
-    """A command that gets a data set and a task, and all the options that make them.
+def takes(
+    *parts: Part, check: Command = lambda: None, task: Callable[..., Any] = make_task
+) -> Callable[[Command], Command]:
+    """A command that gets a data set, a task and the arguments of `parts`, with all the options that make them.
 
-    Data may take long to read, so `check`, which takes some of the command's own options, raises before that for what
-    is wrong with them. `task_of` makes what the command gets as its task, from what `task_options` gives.
+    Data may take long to read: the parts, the task and `check`, which takes some of the command's own options, raise
+    before that for what is wrong with them. Where the data is a run, that is the command's argument `run`.
     """
-    makers: tuple[Callable[..., Any], ...] = (data_set, task_options)
+    task_part = Part("task", TASK_OPTIONS, lambda **given: task(**task_arguments(**given)))
+    data_part = Part("data", parameters_of(data_set), lambda **given: data_set(**given))
 
     def decorated(command: Command) -> Command:
-        own = parameters_of(command)[2:]
+        handled = {"data", "task", "run", *(part.argument for part in parts)}
+        own = [p for p in parameters_of(command) if p.name not in handled]
+        parameters = [p for part in (data_part, task_part) for p in part.parameters]
+        parameters += [p for part in parts for p in part.parameters if p.name not in {q.name for q in own}] + own
 
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
-            parts = [{name: given.pop(name) for name in inspect.signature(maker).parameters} for maker in makers]
-            check(**{name: given[name] for name in inspect.signature(check).parameters})
-            run = Path(parts[0]["data"])
+            arguments = {part.argument: part.made(given) for part in parts}
+            Part("", parameters_of(check), check).made(given)
+            run = Path(given["data"])
             is_run = (run / "spec.json").is_file()
-            if any(p.name == "run" for p in own):
-                given["run"] = run if is_run else None
-            command(*(of_run(run, parts) if is_run else made(parts, task_of)), **given)
+            if is_run:
+                data, task_ = data_and_task_of_run(run, (data_part, task_part), given)
+            else:
+                task_ = task_part.made(given)  # before the data, which may take long
+                data = data_part.made(given)
+            arguments |= {p.name: given[p.name] for p in own}
+            if "run" in inspect.signature(command).parameters:
+                arguments["run"] = run if is_run else None
+            command(data=data, task=task_, **arguments)
 
-        parameters = [p for maker in makers for p in parameters_of(maker)] + [p for p in own if p.name != "run"]
         wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         del wrapped.__wrapped__
@@ -253,36 +291,13 @@ def on_data_and_task(check: Command, task_of: Callable[..., Any] = task) -> Call
     return decorated
 
 
-def made(parts: list[dict[str, Any]], task_of: Callable[..., Any] = task) -> tuple[Any, Any]:
-    """The data and the task; the task first, since it is checked at once."""
-    asked = task_of(**task_options(**parts[1]))
-    return data_set(**parts[0]), asked
-
-
-def of_run(folder: Path, parts: list[dict[str, Any]]) -> tuple[Any, Any]:
-    """The data and the task of a run; nothing else may be asked of them."""
-    import torch
-
-    from augtree.policies.codec import Reader
-    from augtree.runs.store import read_spec
-    from augtree.search.search import data_again, task_again
-
-    makers: tuple[Callable[..., Any], ...] = (data_set, task_options)
-    for maker, part in zip(makers, parts, strict=True):
-        for name, parameter in inspect.signature(maker).parameters.items():
-            if name not in ("data", "threads") and part[name] != parameter.default:
-                option_name = NAMES.get(name, f"--{name.replace('_', '-')}")
-                raise ArgumentError(option_name, f"must be left out: data and task are those of {folder}", part[name])
-    torch.set_num_threads(parts[1]["threads"])
-    spec = read_spec(folder)
-    asked = task_again(spec["task"], Reader(folder / "spec.json", ()))
-    data = data_again(spec["data"], folder)
-    say(f"The data and the task of {folder}: {data}")
-    return data, asked
-
-
-def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a function, by name, with their annotations."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
-    return [p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY) for p in found]
+def data_and_task_of_run(folder: Path, parts: Iterable[Part], given: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The data and the task of a run; no option may ask for others."""
+    for p in (p for part in parts for p in part.parameters):
+        if p.name not in ("data", "threads") and given[p.name] != p.default:
+            name = "--task" if p.name == "task_kind" else option_name(p.name)
+            raise ArgumentError(name, f"must be left out: data and task are those of {folder}", given[p.name])
+    torch.set_num_threads(given["threads"])
+    run = restore(folder)
+    say(f"The data and the task of {folder}: {run.data}")
+    return run.data, run.task

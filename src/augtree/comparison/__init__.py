@@ -1,18 +1,24 @@
-"""Policies side by side, the same budget for each; and one model to keep."""
+"""Policies side by side, with the same budget for each; and one model to keep.
 
-from augtree.baselines.controls import Longer, Searched, Soup
-from augtree.baselines.ways import Asked, free_policies, policy_of
+compare, Comparison, Line          a comparison, its result, and the line of a policy in its table
+rows_of_run, rows_with_weights     the rows for a run: its policy, its search again, its controls; other weights
+train, Trained                     one model with a policy
+resume                             go on with a run of any kind
+Longer, Soup, Searched, PolicyLike, free_policies, policy_of    from `augtree.baselines`
+"""
+
+from augtree.baselines import Longer, PolicyLike, Searched, Soup, free_policies, policy_of
 from augtree.comparison.compare import compare
 from augtree.comparison.result import Comparison, Line
 from augtree.comparison.resume import resume
-from augtree.comparison.rows import ways_of_run
+from augtree.comparison.rows import rows_of_run, rows_with_weights
 from augtree.comparison.train import Trained, train
 
 __all__ = [
-    "Asked",
     "Comparison",
     "Line",
     "Longer",
+    "PolicyLike",
     "Searched",
     "Soup",
     "Trained",
@@ -20,6 +26,7 @@ __all__ = [
     "free_policies",
     "policy_of",
     "resume",
+    "rows_of_run",
+    "rows_with_weights",
     "train",
-    "ways_of_run",
 ]

@@ -1,4 +1,4 @@
-"""What `compare` gives: a row for each policy and seed, and the table, files and verdict that follow from them."""
+"""The result of `compare`: a row for each policy and seed, and the table, files and verdict that follow."""
 
 from __future__ import annotations
 
@@ -15,55 +15,73 @@ from augtree.tables import figure, markdown, plus_minus, signed
 from augtree.training.metrics import METRICS
 
 SHOWN_GROUPS = 6
-"""Where there are more, they are in the CSV alone."""
+"""More groups than this are in the CSV alone."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """How one policy did: means over seeds, with their standard deviation. Trainings that failed are left out."""
+    """The figures of one policy: means over seeds, with standard deviations. Failed trainings are left out."""
 
     policy: str
+    """The policy's name."""
     seeds: int
+    """The number of trainings that did not fail."""
     mean: float | None
-    """None where every training failed."""
+    """The metric; None where every training failed."""
     spread: float | None
-    """None where there is one training."""
+    """Its standard deviation; None where there is one training."""
     difference: float | None
-    """To the best free policy, paired by seed; None for that policy itself."""
+    """The difference to the best free policy, paired by seed; None for that policy itself."""
     difference_se: float | None
+    """Its standard error."""
     worst_group: float | None
+    """The metric in the worst group."""
     val: float | None
+    """The metric on validation data."""
     failed: int = 0
-    """How many trainings failed, beside those of `seeds`."""
+    """The number of trainings that failed."""
     reason: str = ""
-    """Why the first of them did."""
+    """Why the first of them failed."""
     worst_spread: float | None = None
+    """The standard deviation of the metric in the worst group."""
     cost: float | None = None
-    """What one of them costs, in training equivalents, judging included."""
+    """The cost of one training in training equivalents, judging included."""
     groups: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
     """Mean and standard deviation in each group."""
 
     @property
     def failures(self) -> str:
-        """How many trainings failed and why, in a few words."""
+        """How many trainings failed, and the first reason."""
         return f"{self.failed} of {self.failed + self.seeds} failed: {self.reason}" if self.failed else ""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome of `compare`: a row for each policy and seed, and what follows from them."""
+    """The result of `compare`.
+
+    Examples
+    --------
+    >>> from augtree.comparison import Comparison
+    >>> rows = [{"policy": name, "seed": 0, "val": val, "test": val} for name, val in (("none", 0.8), ("tree", 0.9))]
+    >>> Comparison("accuracy", rows, free=["none"], judged_on="test").verdict()
+    'tree is 0.1000 ahead of none, the best free policy: not more than noise.'
+
+    """
 
     metric: str
+    """The task's metric."""
     rows: Sequence[Mapping[str, Any]]
+    """A row for each policy and seed."""
     free: Sequence[str]
     """The policies that need no search."""
     judged_on: str
-    """The split that the table is about."""
+    """The split that the table shows."""
     notes: Sequence[str] = ()
+    """What a reader of the table should know."""
     controls: Sequence[str] = ()
-    """What a search must beat at its own cost: trainings with free policies that took as long."""
+    """The rows that a search must beat at its own cost: trainings with free policies that took as long."""
     finished: Sequence[str] = ()
-    """Searches, judged by the model that each ends with."""
+    """The rows of searches, judged by the model that each ends with."""
 
     @property
     def best_free(self) -> str | None:
@@ -127,7 +145,7 @@ class Comparison:
         return float(np.mean(found)) if found else None
 
     def verdict(self) -> str:
-        """Whether the search helped, plainly; which of its policies is spoken of is chosen on validation data too."""
+        """Whether the search helped; validation data chooses the policy of the search that this is about."""
         failures = [f"Trainings with {line.policy}: {line.failures}." for line in self.lines() if line.failed]
         return " ".join([self._verdict(), *self._at_equal_cost(), *self._worst_verdict(), *failures])
 

@@ -1,35 +1,57 @@
-"""What a run found, as ways to train: its policy by one training, its search again, controls that cost as much."""
+"""The rows for a run in a comparison: its policy by one training, its search again, controls of the same cost."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from augtree.baselines.controls import Longer, Searched, Soup
-from augtree.baselines.ways import Asked
+from augtree.baselines.methods import PolicyLike
 from augtree.data import Dataset
 from augtree.data.presets import find_for
-from augtree.errors import RunError
+from augtree.errors import ArgumentError, RunError
 from augtree.forests import Weighting
 from augtree.forests.weighted import weighted_of_run
 from augtree.policies import load
 from augtree.policies.codec import Reader
+from augtree.runs.spec import restore_space
 from augtree.runs.store import read_spec
+from augtree.search.options import restore_scorer
 from augtree.search.scorers import Cooldown
-from augtree.search.search import scorer_again, space_again
 
 DEFAULT_PRACTICE = "flip-crop-trivialaugment"
-"""What many would take for pictures without a search."""
+"""Usual practice for pictures without a search."""
 
 
-def ways_of_run(folder: str | Path, data: Dataset) -> dict[str, Asked]:
-    """The rows for a run in a comparison; nothing for a run that found no policy.
+def rows_of_run(folder: str | Path, data: Dataset) -> dict[str, PolicyLike]:
+    """The rows for a run in a comparison; none for a run without a policy.
 
-    A search ends with a finished model, and so the comparison searches again for every seed. Beside it stand the
-    policy by one training, and three controls that cost what the search has cost: the usual practice, and the best
-    free policy, trained for as long; and the average of cool-downs of the best free policy.
+    A search ends with a finished model, so the comparison searches again for every seed. Beside it stand the policy
+    by one training, and three controls that cost what the search has cost: usual practice and the best free policy,
+    each trained for as long, and the average of cool-downs of the best free policy.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    data
+        The data of the comparison.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import augtree as at
+    >>> from augtree.comparison import rows_of_run
+    >>> data = at.data.load("digits", train=60, val=60)
+    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=10, batch_size=16)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = at.search_tree(data, task, depth=1, budget=1, out=f"{folder}/mine")
+    ...     list(rows_of_run(f"{folder}/mine", data))
+    ['mine/tree', 'usual practice, as long', 'best free, as long', 'best free, averaged', 'search']
+
     """
     place = Path(folder)
     spec = read_spec(place)
@@ -37,25 +59,25 @@ def ways_of_run(folder: str | Path, data: Dataset) -> dict[str, Asked]:
     if forest is not None:
         forest = replace(forest, groups=None, merge=None)  # the data is the run's, in its groups
         even = replace(forest, weighting=replace(forest.weighting, eta=0.0, start="uniform"))
-        ways: dict[str, Asked] = {"forest, uniform weights": even, "forest": forest}
+        rows: dict[str, PolicyLike] = {"forest, uniform weights": even, "forest": forest}
         if spec.get("method") != "shared":
-            return ways
-        ways = {"forest's policies": ways["forest"]}
+            return rows
+        rows = {"forest's policies": rows["forest"]}
     elif not (place / "tree.json").is_file():
         return {}
     else:
-        ways = {f"{place.resolve().name}/tree": load(place / "tree.json")}
+        rows = {f"{place.resolve().name}/tree": load(place / "tree.json")}
         if spec["scorer"]["name"] != "cooldown":
-            return ways
+            return rows
     cost = cost_of(place)
     if data.domain == "image":
-        ways |= {"usual practice, as long": Longer(cost, find_for(data, DEFAULT_PRACTICE))}
-    ways |= {"best free, as long": Longer(cost), "best free, averaged": Soup(cost)}
-    return ways | {"forest" if forest else "search": search_of(place, spec)}
+        rows |= {"usual practice, as long": Longer(cost, find_for(data, DEFAULT_PRACTICE))}
+    rows |= {"best free, as long": Longer(cost), "best free, averaged": Soup(cost)}
+    return rows | {"forest" if forest else "search": search_of(place, spec)}
 
 
 def cost_of(folder: Path) -> float:
-    """What a run has cost, in training equivalents."""
+    """The cost of a run in training equivalents."""
     place = folder / "result.json"
     if not place.is_file():
         raise RunError(f"{folder} must be done before it can be compared: augtree resume {folder}")
@@ -66,7 +88,42 @@ def cost_of(folder: Path) -> float:
 def search_of(folder: Path, spec: dict[str, Any]) -> Searched:
     """The search of a run, to be done again."""
     reader = Reader(folder / "spec.json", ())
-    scorer = cast(Cooldown, scorer_again(spec["scorer"], folder))
-    weighting = Weighting(**spec["weighting"]) if spec["kind"] == "forest" else None
+    scorer = cast(Cooldown, restore_scorer(spec["scorer"], folder))
+    weighting = Weighting.from_spec(spec["weighting"]) if spec["kind"] == "forest" else None
     budget = cost_of(folder) if isinstance(spec["budget"], str) else spec["budget"]  # a time is not the same again
-    return Searched(space_again(spec["space"], reader), budget, scorer, spec["depth"], weighting)
+    return Searched(restore_space(spec["space"], reader), budget, scorer, spec["depth"], weighting)
+
+
+def rows_with_weights(folder: str | Path, option: str, values: Sequence[Any]) -> dict[str, PolicyLike]:
+    """The rows of a comparison for the run of a forest, trained with other options of the weights.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    option
+        An option of `augtree.Weighting`.
+    values
+        Its values: a row for each.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import augtree as at
+    >>> data = at.data.group(at.data.load("digits", train=60, val=60), lambda _: "all digits")
+    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=2, batch_size=16)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = at.fit_forest(data, task, alpha=1, out=folder)
+    ...     list(rows_with_weights(folder, "alpha", [1, 2]))
+    ['forest, alpha=1', 'forest, alpha=2']
+
+    """
+    forest = weighted_of_run(folder)
+    if forest is None:
+        raise ArgumentError("folder", "must be the run of a forest", str(folder))
+    forest = replace(forest, groups=None, merge=None)  # the data is the run's, in its groups
+    own = forest.weighting.spec()
+    return {
+        f"forest, {option}={value}": replace(forest, weighting=Weighting.of({**own, option: value}))
+        for value in values
+    }

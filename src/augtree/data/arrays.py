@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.data.dataset import Dataset, is_graph, same_length
+from augtree.data.checks import is_graph, same_length
+from augtree.data.dataset import Dataset
 from augtree.data.labels import Ints, in_order, numbered
 from augtree.data.splits import SPLIT_NAMES, Split, complete_split, make_split, split_number
 from augtree.errors import ArgumentError, nearest
@@ -30,11 +31,36 @@ def from_arrays(
     preprocess: Transform | None = None,
     fill: int = 128,
 ) -> Dataset:
-    """A data set from pictures [N,H,W], [N,C,H,W] or [N,H,W,C], or a list of PyG graphs.
+    """Make a data set of arrays, tensors or PyG graphs.
 
-    Labels are whole numbers, texts, or a matrix of 0 and 1 (several labels a sample); graphs may carry theirs as y.
-    With `classes`, numbers are places in that list. `split` is "train", "val" or "test" for each sample; without it,
-    60/20/20.
+    Parameters
+    ----------
+    x
+        Pictures [N,H,W], [N,C,H,W] or [N,H,W,C] (uint8, whole numbers up to 255, floats in [0, 1]); or a list of
+        PyG graphs.
+    y
+        Labels: whole numbers or texts [N], or 0 and 1 [N,L]; by default the y of each graph.
+    groups
+        The name of each sample's group; by default all are in one.
+    split
+        "train", "val", "test" or "unlabelled" for each sample; by default 60/20/20, by label and group.
+    classes
+        The names of the classes; numbers in `y` are places in this list.
+    name
+        What the set is called in tables and files.
+    seed
+        Of the split, where one is made.
+    preprocess
+        What is usual for this data whatever the policy (see `Dataset`).
+    fill
+        The value that geometric operations should leave in uncovered pixels, 0 to 255.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_arrays(np.zeros((10, 8, 8), np.uint8), [0, 1] * 5)
+    Dataset(arrays: 10 pictures 1x8x8, 2 classes, 1 group; train 6, val 2, test 2)
+
     """
     notes: tuple[str, ...] = ()
     samples: Tensor | tuple[Any, ...]
@@ -47,7 +73,7 @@ def from_arrays(
         raise ArgumentError("y", "must be given: a label for each sample")
     labels, class_names = labels_from(y, classes, len(samples))
     group_names, numbers = groups_from(groups, len(samples))
-    places, told = split_from(split, labels, numbers, seed)
+    places, decided = split_from(split, labels, numbers, seed)
     return Dataset(
         name=name,
         samples=samples,
@@ -58,7 +84,7 @@ def from_arrays(
         group_names=group_names,
         preprocess=preprocess,
         fill=fill,
-        notes=(*notes, *told),
+        notes=(*notes, *decided),
     )
 
 

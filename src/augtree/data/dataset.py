@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from augtree.data.checks import check_labels, check_names, check_numbers, check_samples, place_of, same_length
+from augtree.data.fingerprint import feed
 from augtree.data.pictures.cache import from_pickle, gathered, to_pickle
 from augtree.data.splits import SPLITS, UNLABELLED, choose
-from augtree.errors import ArgumentError, nearest, whole_number
+from augtree.errors import ArgumentError, whole_number
 from augtree.transforms.base import Transform
 
 Ints = NDArray[np.int64]
 LATER = ("labels", "groups", "merge")
-"""What `load` does last, after it has drawn a few samples."""
+"""What `load` does last, after the samples are drawn."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Samples with labels; each stands in one split and belongs to one group. `load` and `from_arrays` make it."""
+    """Samples with labels; each stands in one split and belongs to one group. `load` and `from_arrays` make it.
+
+    >>> from augtree.data import load
+    >>> digits = load("digits")
+    >>> len(digits), digits.num_classes, digits.counts
+    (1797, 10, {'train': 1078, 'val': 362, 'test': 357})
+    """
 
     name: str
     samples: Tensor | tuple[Any, ...]
@@ -35,18 +42,18 @@ class Dataset:
     """int64 [N]; where a sample may have several labels, uint8 [N,L] of 0 and 1."""
     classes: tuple[str, ...]
     split: NDArray[np.int8]
-    """0 train, 1 val, 2 test, 3 unlabelled: of these nobody reads the labels, neither to train nor to judge."""
+    """0 train, 1 val, 2 test, 3 unlabelled: training samples whose labels are never read."""
     groups: Ints
     """The number of each sample's group."""
     group_names: tuple[str, ...]
     preprocess: Transform | None = None
-    """What is usual for this data whatever the policy; never applied unasked."""
+    """What is usual for this data whatever the policy; a task applies it by default."""
     fill: int = 128
-    """What geometry should uncover: grey, or 0 for pictures on black. Free policies and spaces take it from here."""
+    """What geometric operations leave in uncovered pixels: grey, or 0 for pictures on black."""
     source: Mapping[str, Any] | None = None
     """`load(**source)` gives this set again; None where `load` cannot."""
     notes: tuple[str, ...] = ()
-    """What was decided for the user and should be said aloud."""
+    """Decisions made for the user, to be printed."""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further columns of index.csv."""
 
@@ -149,17 +156,17 @@ class Dataset:
         spare = self._few_train(split, train, seed)
         if val is not None:
             self._few_val(split, spare, whole_number("val", val, 1, len(self)), seed, train is None)
-        told = {name: count for name, count in (("train", train), ("val", val)) if count is not None}
-        asked = ", ".join(f"{name}={count}" for name, count in told.items())
+        counts = {name: count for name, count in (("train", train), ("val", val)) if count is not None}
+        text = ", ".join(f"{name}={count}" for name, count in counts.items())
         few = self._at(np.flatnonzero(split >= 0), split)
         given = self.source
         # `load` has one seed and draws once: what it cannot do again has no source.
         again = given is not None and given.get("seed", 0) == seed and not {"train", "val", *LATER} & {*given}
         return replace(
             few,
-            name=f"{self.name}[{asked}]" if seed == 0 else f"{self.name}[{asked}, seed={seed}]",
-            source={**given, **told, "seed": seed} if given is not None and again else None,
-            notes=(*self.notes, f"few labels: {asked}, drawn by label with seed {seed} from {self.name}"),
+            name=f"{self.name}[{text}]" if seed == 0 else f"{self.name}[{text}, seed={seed}]",
+            source={**given, **counts, "seed": seed} if given is not None and again else None,
+            notes=(*self.notes, f"few labels: {text}, drawn by label with seed {seed} from {self.name}"),
         )
 
     def with_labels(self, labels: int | None, seed: int = 0) -> Dataset:
@@ -173,16 +180,16 @@ class Dataset:
         kept = choose(self.labels[rows], whole_number("labels", labels, 1, len(rows)), seed=seed, role="labels")
         split[rows] = UNLABELLED
         split[rows[kept]] = 0
-        asked = f"labels={labels}" if seed == 0 else f"labels={labels}, seed={seed}"
+        text = f"labels={labels}" if seed == 0 else f"labels={labels}, seed={seed}"
         given = self.source
         again = given is not None and given.get("seed", 0) == seed and not {*LATER} & {*given}
-        told = f"{labels} of {len(rows)} training samples keep their labels, drawn by label with seed {seed}"
+        note = f"{labels} of {len(rows)} training samples keep their labels, drawn by label with seed {seed}"
         return replace(
             self,
-            name=f"{self.name}[{asked}]",
+            name=f"{self.name}[{text}]",
             split=split,
             source={**given, "labels": labels, "seed": seed} if given is not None and again else None,
-            notes=(*self.notes, f"{told}; the other {len(rows) - labels} are unlabelled"),
+            notes=(*self.notes, f"{note}; the other {len(rows) - labels} are unlabelled"),
         )
 
     def _few_train(self, split: NDArray[np.int8], train: int | None, seed: int) -> Ints:
@@ -215,110 +222,3 @@ class Dataset:
         for value in (self.samples, self.labels, self.split, self.groups, self.classes, self.group_names):
             feed(state, value, "samples")
         return state.hexdigest()
-
-
-def check_samples(samples: Tensor | tuple[Any, ...]) -> None:
-    """Pictures or graphs."""
-    if isinstance(samples, Tensor):
-        if samples.ndim != 4 or min(samples.shape[1:]) < 1:
-            raise ArgumentError("samples", "must be pictures [N,C,H,W]", list(samples.shape))
-        if samples.dtype != torch.uint8:
-            raise ArgumentError("samples", "must be uint8 (from_arrays turns other numbers into that)", samples.dtype)
-        if samples.device.type != "cpu":
-            raise ArgumentError("samples", "must be on the CPU", str(samples.device))
-    elif not isinstance(samples, tuple):
-        raise ArgumentError("samples", "must be a uint8 tensor or a tuple of PyG graphs", type(samples).__name__)
-    else:
-        for i, sample in enumerate(samples):
-            if not is_graph(sample):
-                raise ArgumentError(f"samples/{i}", "must be a PyG Data", type(sample).__name__)
-    if len(samples) == 0:
-        raise ArgumentError("samples", "must not be empty")
-
-
-def is_graph(value: object) -> bool:
-    """Whether this is a PyG Data; without PyG nothing is."""
-    data = sys.modules.get("torch_geometric.data")
-    return data is not None and isinstance(value, data.Data)
-
-
-def check_labels(labels: Tensor, classes: Sequence[str], count: int) -> None:
-    """int64 [N] below the number of classes, or uint8 [N,L] of 0 and 1."""
-    if not isinstance(labels, Tensor) or (labels.ndim, labels.dtype) not in ((1, torch.int64), (2, torch.uint8)):
-        got = f"{labels.dtype} {list(labels.shape)}" if isinstance(labels, Tensor) else type(labels).__name__
-        raise ArgumentError("labels", "must be int64 [N], or uint8 [N,L] of 0 and 1", got)
-    same_length("labels", len(labels), count)
-    if labels.ndim == 2 and labels.shape[1] != len(classes):
-        raise ArgumentError("labels", f"must have a column for each of the {len(classes)} classes", labels.shape[1])
-    high = len(classes) - 1 if labels.ndim == 1 else 1
-    wrong = torch.nonzero((labels < 0) | (labels > high))
-    if len(wrong):
-        place = "/".join(str(i) for i in wrong[0].tolist())
-        raise ArgumentError(f"labels/{place}", f"must be from 0 to {high}", int(labels[tuple(wrong[0])]))
-
-
-def check_numbers(name: str, values: NDArray[Any], dtype: type, below: int, count: int) -> None:
-    """A whole number from 0 for each sample."""
-    if not isinstance(values, np.ndarray) or values.dtype != dtype or values.ndim != 1:
-        got = f"{values.dtype} {list(values.shape)}" if isinstance(values, np.ndarray) else type(values).__name__
-        raise ArgumentError(name, f"must be a numpy array of {dtype.__name__}, [N]", got)
-    same_length(name, len(values), count)
-    wrong = np.flatnonzero((values < 0) | (values >= below))
-    if len(wrong):
-        raise ArgumentError(f"{name}/{wrong[0]}", f"must be from 0 to {below - 1}", int(values[wrong[0]]))
-
-
-def check_names(name: str, names: tuple[str, ...]) -> None:
-    """Texts, all different."""
-    if not isinstance(names, tuple) or not all(isinstance(one, str) for one in names):
-        raise ArgumentError(name, "must be a tuple of texts", names)
-    if not names or len(set(names)) < len(names):
-        raise ArgumentError(name, "must be at least one name, and all different", names)
-
-
-def same_length(name: str, length: int, count: int) -> None:
-    """One value a sample."""
-    if length != count:
-        raise ArgumentError(name, f"must be as many as the samples, {count}", length)
-
-
-def place_of(name: str, value: str, known: Sequence[str]) -> int:
-    """Where a name stands among the known ones."""
-    if value not in known:
-        raise ArgumentError(name, f"must be one of {', '.join(known)}{nearest(str(value), known)}", value)
-    return known.index(value)
-
-
-def feed(state: Any, value: Any, place: str) -> None:
-    """Hash a value with its kind and its length, so that no two values look the same one after another."""
-    if isinstance(value, Tensor) and value.layout == torch.strided:
-        feed_bytes(state, f"tensor {value.dtype} {list(value.shape)}", tensor_bytes(value))
-    elif isinstance(value, np.ndarray) and value.dtype != object:
-        feed_bytes(state, f"array {value.dtype.str} {list(value.shape)}", np.ascontiguousarray(value).tobytes())
-    elif value is None or isinstance(value, (bool, int, float, str)):
-        feed_bytes(state, type(value).__name__, repr(value).encode())
-    elif isinstance(value, (list, tuple)):
-        feed_bytes(state, f"list {len(value)}", b"")
-        for i, part in enumerate(value):
-            feed(state, part, f"{place}/{i}")
-    elif isinstance(value, Mapping) or is_graph(value):
-        fields = cast(dict[str, Any], value.to_dict() if is_graph(value) else value)
-        feed_bytes(state, f"fields {len(fields)}", b"")
-        for key in sorted(fields):
-            feed(state, key, place)
-            feed(state, fields[key], f"{place}/{key}")
-    else:
-        rule = "must be a tensor, an array, a number, a text, or a list or mapping of these, to have a fingerprint"
-        raise ArgumentError(place, rule, type(value).__name__)
-
-
-def tensor_bytes(value: Tensor) -> NDArray[np.uint8]:
-    """The numbers of a tensor, whatever their type, as they stand in memory."""
-    flat = value.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
-
-
-def feed_bytes(state: Any, kind: str, content: bytes | NDArray[np.uint8]) -> None:
-    """Hash bytes after what they are."""
-    state.update(f"{kind} {len(content)}:".encode())
-    state.update(content)

@@ -1,4 +1,4 @@
-"""Groups of a data set: from a column, by size and degree of graphs, or by a function; and whether they will do."""
+"""Groups of a data set: from a column, by size and degree of graphs, or by a function; checks and merging."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.data.dataset import Dataset, place_of
+from augtree.data.checks import place_of
+from augtree.data.dataset import Dataset
 from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError, DataError, nearest, one_of
 
@@ -39,11 +40,28 @@ class Problem:
 
 
 def group(data: Dataset, by: By, *, merge: str | None = None) -> Dataset:
-    """The same samples in other groups; `merge="nearest"` joins groups that are too small with their likest.
+    """Put the samples of a data set into other groups.
 
-    `by` is `column:NAME` (a further column of index.csv), `size-degree:4x4` (graphs, cut at quantiles of the training
-    samples: first by nodes, then each part by average degree), `size:4`, `degree:4`, `label`-free functions of a
-    sample that give a name, or "given" for the groups as they are.
+    Parameters
+    ----------
+    data
+        The data set; it stays as it is.
+    by
+        `column:NAME` (a further column of index.csv); for graphs `size:N`, `degree:N` or `size-degree:NxM` (cut at
+        quantiles of the training samples, first by nodes, then each part by average degree); a function of a sample
+        that returns the name of its group; or "given" for the groups as they are.
+    merge
+        "nearest" joins each group that is too small with the most similar one.
+
+    Examples
+    --------
+    >>> from augtree.data import from_arrays
+    >>> pictures = np.zeros((4, 8, 8), np.uint8)
+    >>> pictures[2:] = 200
+    >>> data = from_arrays(pictures, [0, 1, 0, 1], split=["train"] * 4)
+    >>> group(data, lambda picture: "dark" if picture.float().mean() < 128 else "light").group_names
+    ('dark', 'light')
+
     """
     names, again = named_groups(data, by)
     known = tuple(sorted(set(names)))
@@ -58,7 +76,7 @@ def group(data: Dataset, by: By, *, merge: str | None = None) -> Dataset:
 
 
 def named_groups(data: Dataset, by: By) -> tuple[list[str], bool]:
-    """The group of each sample; and whether a text says it all, so that it can be done again."""
+    """The name of each sample's group; and whether `by` is a text, so that `load` can repeat it."""
     if callable(by):
         return by_function(data, by), False
     if not isinstance(by, str):
@@ -75,7 +93,7 @@ def named_groups(data: Dataset, by: By) -> tuple[list[str], bool]:
         raise ArgumentError("groups", rule, by)
     first, second = int(cut[2]), int(cut[3] or 1)
     if min(first, second) < 1:
-        raise ArgumentError("groups", "must have at least one part each way", by)
+        raise ArgumentError("groups", "must have at least one part", by)
     return by_size_and_degree(
         data, *{"size-degree": (first, second), "size": (first, 1), "degree": (1, first)}[cut[1]]
     ), True
@@ -91,7 +109,7 @@ def by_column(data: Dataset, column: str) -> list[str]:
 
 
 def by_function(data: Dataset, function: Callable[[Any], Any]) -> list[str]:
-    """What a function says of each sample."""
+    """What a function returns for each sample."""
     names = []
     for i in range(len(data)):
         name = str(function(data.samples[i]))
@@ -102,11 +120,11 @@ def by_function(data: Dataset, function: Callable[[Any], Any]) -> list[str]:
 
 
 def by_size_and_degree(data: Dataset, sizes: int, degrees: int) -> list[str]:
-    """Graphs by their nodes, then by their average degree; the cuts are quantiles of the training graphs."""
+    """Graphs by number of nodes, then by average degree; the cuts are quantiles of the training graphs."""
     if data.domain != "graph":
         raise ArgumentError("groups", "by size or degree must be for graphs, and the samples are", data.domain + "s")
-    nodes, degree = shapes(data)
-    train = np.isin(data.split, (SPLITS.index("train"), UNLABELLED))  # whoever has a label, the groups are the same
+    nodes, degree = nodes_and_degrees(data)
+    train = np.isin(data.split, (SPLITS.index("train"), UNLABELLED))  # whatever labels are known
     size_part = cut(nodes, nodes[train], sizes)
     degree_part = np.zeros(len(data), np.int64)
     for part in range(sizes):
@@ -121,7 +139,7 @@ def by_size_and_degree(data: Dataset, sizes: int, degrees: int) -> list[str]:
     return out
 
 
-def shapes(data: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def nodes_and_degrees(data: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and average degree of each graph."""
     nodes = np.array([graph.num_nodes for graph in data.samples], np.float64)
     edges = np.array([graph.num_edges for graph in data.samples], np.float64)
@@ -137,7 +155,7 @@ def cut(values: NDArray[np.float64], known: NDArray[np.float64], parts: int) -> 
 
 
 def problems(data: Dataset, fewest_val: int = FEWEST) -> list[Problem]:
-    """What keeps groups from having a tree of their own."""
+    """Why groups cannot have a tree of their own."""
     found = []
     for name in data.group_names:
         train, val = (data.indices(split, name) for split in ("train", "val"))
@@ -162,18 +180,18 @@ def check_groups(data: Dataset, fewest_val: int = FEWEST) -> None:
         rest = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
         raise DataError(
             f"{data.name}: every group must have training samples of two classes and {fewest_val} validation samples,"
-            f" but {'; '.join(str(problem) for problem in found[:5])}{rest}. Merge such groups with their likest"
+            f" but {'; '.join(str(problem) for problem in found[:5])}{rest}. Merge such groups with similar ones"
             ' (merge="nearest", --merge nearest), make fewer cuts, or give more validation data'
         )
 
 
 def merged(data: Dataset, merge: str, fewest_val: int = FEWEST) -> Dataset:
-    """Each group that is too small joined with the one that is most like it, until all will do."""
+    """Join each group that is too small with the most similar one, until all are large enough."""
     one_of("merge", merge, MERGES)
     begun, joined = data, []
     while len(data.group_names) > 1 and (found := problems(data, fewest_val)):
         small = place_of("group", min(found, key=lambda p: len(data.indices(None, p.group))).group, data.group_names)
-        other = likest(traits(data), small)
+        other = nearest_group(group_features(data), small)
         pair = sorted((data.group_names[small], data.group_names[other]))
         joined.append(" with ".join(pair))
         data = joined_groups(data, small, other)
@@ -216,19 +234,19 @@ def renamed(data: Dataset, names: Sequence[str]) -> Dataset:
     return replace(data, groups=groups, group_names=known)
 
 
-def traits(data: Dataset) -> NDArray[np.float64]:
-    """What each group is like, a row each: for graphs log size and degree, for pictures their colours."""
+def group_features(data: Dataset) -> NDArray[np.float64]:
+    """A row of features for each group: log size and degree of graphs, colours of pictures."""
     if isinstance(data.samples, Tensor):
-        each = picture_traits(data.samples)
+        each = colour_features(data.samples)
     else:
-        nodes, degree = shapes(data)
+        nodes, degree = nodes_and_degrees(data)
         each = np.stack([np.log(np.maximum(nodes, 1)), degree], 1)
     each = (each - each.mean(0)) / np.maximum(each.std(0), 1e-9)
     return np.stack([each[data.groups == g].mean(0) if (data.groups == g).any() else np.full(each.shape[1], np.inf)
                      for g in range(len(data.group_names))])  # fmt: skip
 
 
-def picture_traits(pictures: Tensor, at_once: int = 1024) -> NDArray[np.float64]:
+def colour_features(pictures: Tensor, at_once: int = 1024) -> NDArray[np.float64]:
     """Mean and deviation of each channel of each picture."""
     parts = []
     for start in range(0, len(pictures), at_once):
@@ -237,10 +255,10 @@ def picture_traits(pictures: Tensor, at_once: int = 1024) -> NDArray[np.float64]
     return torch.cat(parts).double().numpy()
 
 
-def likest(traits: NDArray[np.float64], which: int) -> int:
+def nearest_group(features: NDArray[np.float64], which: int) -> int:
     """The row nearest to one."""
     with np.errstate(invalid="ignore"):
-        distance = np.nan_to_num(np.linalg.norm(traits - traits[which], axis=1), nan=np.inf)
+        distance = np.nan_to_num(np.linalg.norm(features - features[which], axis=1), nan=np.inf)
     distance[which] = np.inf
     order: Sequence[int] = np.lexsort((np.arange(len(distance)), distance)).tolist()
     return order[0] if order[0] != which else order[1]

@@ -22,7 +22,8 @@ from augtree.data.named.idx import read_fashion_mnist, read_mnist
 from augtree.data.named.iwildcam import read_iwildcam
 from augtree.data.named.svhn import read_svhn
 from augtree.data.pictures.folder import read_folder
-from augtree.data.proteins import is_proteins, read_human_proteins, read_proteins
+from augtree.data.proteins.human import read_human_proteins
+from augtree.data.proteins.reader import is_proteins, read_proteins
 from augtree.errors import ArgumentError, DataError, nearest
 
 Reader = Callable[..., Dataset]
@@ -60,13 +61,43 @@ def load(
     seed: int = 0,
     **options: Any,
 ) -> Dataset:
-    """A data set by its name (`augtree data list`), or from a folder or zip file of pictures or of a TU set.
+    """Load a data set by its name, or from a folder or zip file.
 
-    `root` is where named sets lie (default: the environment's AUGTREE_DATA, or "data"); with `download`, files that
-    are not there are fetched to it. `size` and `split_by` are for pictures in files, see `read_folder`; `train` and
-    `val` keep that many samples, see `Dataset.few`, and then `labels` keeps that many labels, see
-    `Dataset.with_labels`; `groups` and `merge` make other groups, see `group`; `fill` is what geometry should
-    uncover. Other options are those of the reader (svhn: extra; iwildcam: cameras; pictures: cache; ...).
+    Parameters
+    ----------
+    source
+        A name (`augtree data list` has them all), or the path of pictures, of a TU set or of built protein graphs.
+        Pictures have an index.csv (columns path and label, perhaps group and split), or one subfolder a class.
+    root
+        Where named sets are; by default the environment variable AUGTREE_DATA, or "data".
+    size
+        Pictures in files: the side of the square that they are scaled and cut to.
+    split_by
+        Pictures in files: a column (patient, camera) whose values are each kept in one split.
+    train
+        Keep this many training samples, stratified by label (`Dataset.few`).
+    val
+        Keep this many validation samples.
+    labels
+        Keep the labels of this many training samples; the others are unlabelled (`Dataset.with_labels`).
+    groups
+        Other groups than those of the files, see `group`.
+    merge
+        "nearest" joins each group that is too small with the most similar one.
+    fill
+        The value that geometric operations should leave in uncovered pixels, 0 to 255.
+    download
+        Fetch the files of a named set that are missing.
+    seed
+        Of everything that is drawn: splits, samples, labels.
+    **options
+        Options of the reader, such as `extra` for svhn, `cameras` for iwildcam, `cache` for pictures in files.
+
+    Examples
+    --------
+    >>> load("digits", train=60, val=60)
+    Dataset(digits[train=60, val=60]: 477 pictures 1x8x8, 10 classes, 1 group; train 60, val 60, test 357)
+
     """
     place = root_of(root)
     given = {"size": size, "split_by": split_by, **options}
@@ -97,14 +128,14 @@ def fetch_set(source: str, root: Path, options: Mapping[str, Any], **more: Any) 
 def find(source: str, root: Path, seed: int, options: Mapping[str, Any]) -> Dataset:
     """The data set that is meant."""
     if source == "digits":
-        return read_digits(seed=seed, **checked(source, read_digits, options))
+        return read_digits(seed=seed, **check_options(source, read_digits, options))
     if source in READERS:
-        return READERS[source](root, seed=seed, **checked(source, READERS[source], options))
+        return READERS[source](root, seed=seed, **check_options(source, READERS[source], options))
     path = next((path for path in places(source, root) if path.exists()), None)
     if path is None:
         raise unknown(source, root)
     reader = reader_for(path)
-    return reader(path, seed=seed, **checked(source, reader, options))
+    return reader(path, seed=seed, **check_options(source, reader, options))
 
 
 def reader_for(path: Path) -> Reader:
@@ -114,7 +145,7 @@ def reader_for(path: Path) -> Reader:
     return tu_dataset if is_tu(path) else read_folder
 
 
-def checked(source: str, reader: Reader, options: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_options(source: str, reader: Reader, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options, if this set has them."""
     known = options_of(reader)
     for name, value in options.items():

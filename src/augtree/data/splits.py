@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Split = NDArray[np.int8]
 
 SPLITS = ("train", "val", "test", "unlabelled")
-"""The last one: training samples whose labels nobody reads."""
+"""The last one: training samples whose labels are never read."""
 UNLABELLED = 3
 SPLIT_NAMES = {
     "train": 0,
@@ -41,20 +41,20 @@ def make_split(
     labels: ArrayLike,
     *,
     groups: ArrayLike | None = None,
-    units: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     shares: Sequence[float] = (0.6, 0.2, 0.2),
     seed: int = 0,
 ) -> Split:
     """0 (train), 1 (val) or 2 (test) for each sample, stratified by label, and within a label by group.
 
-    A class is in every split once it has three samples. Units (patients, cameras) stay whole where they are given:
-    then shares and strata are met as nearly as a greedy choice, the largest unit first, can.
+    A class is in every split once it has three samples. Clusters (patients, cameras) stay whole where they are given:
+    then shares and strata are met as nearly as a greedy choice, the largest cluster first, can.
     """
     weights = checked_shares(shares)
     label = strata(labels)
     group = np.zeros(len(label), np.int64) if groups is None else codes(groups)
-    if units is not None:
-        return split_units(codes(np.stack([label, group], axis=1)), codes(units), weights, seed)
+    if clusters is not None:
+        return split_clusters(codes(np.stack([label, group], axis=1)), codes(clusters), weights, seed)
     split = np.empty(len(label), np.int8)
     by_chance = draws(seed, np.arange(len(label)), "split")
     for one in np.unique(label):
@@ -68,7 +68,7 @@ def make_split(
 def complete_split(
     split: Split, labels: ArrayLike, *, groups: ArrayLike | None = None, seed: int = 0
 ) -> tuple[Split, tuple[str, ...]]:
-    """A given split with validation samples taken from training where it has none; and what to say about it."""
+    """A split with validation samples taken from training where it has none; and notes on that."""
     split, notes = split.copy(), []
     rows = np.flatnonzero(split == 0)
     if not (split == 1).any() and len(rows):
@@ -143,17 +143,19 @@ def spread(counts: Ints) -> Split:
     return kind[np.argsort(place, kind="stable")].astype(np.int8)
 
 
-def split_units(stratum: Ints, unit: Ints, shares: NDArray[np.float64], seed: int) -> Split:
-    """Whole units to splits, the largest first, each to where its strata are missed most (in chi-squared)."""
-    table = np.zeros((int(unit.max(initial=-1)) + 1, int(stratum.max(initial=-1)) + 1))
-    np.add.at(table, (unit, stratum), 1)
+def split_clusters(stratum: Ints, cluster: Ints, shares: NDArray[np.float64], seed: int) -> Split:
+    """Whole clusters to splits, the largest first, each to where its strata are missed most (in chi-squared)."""
+    table = np.zeros((int(cluster.max(initial=-1)) + 1, int(stratum.max(initial=-1)) + 1))
+    np.add.at(table, (cluster, stratum), 1)
     used = np.flatnonzero(shares > 0)
     if len(table) < len(used):
-        raise ArgumentError("units", f"must be at least {len(used)} different ones, one for each split", len(table))
+        rule = f"must be at least {len(used)} different ones, one for each split"
+        raise ArgumentError("clusters", rule, len(table))
     target = np.outer(shares[used], table.sum(axis=0))
     have = np.zeros_like(target)
     home = np.empty(len(table), np.int8)
-    order = np.lexsort((draws(seed, np.arange(len(table)), "split units"), -table.sum(axis=1)))
+    by_chance = draws(seed, np.arange(len(table)), "split units")  # the role stays: it decides what is drawn
+    order = np.lexsort((by_chance, -table.sum(axis=1)))
     for left, one in zip(range(len(order), 0, -1), order, strict=True):
         cost = (table[one] * (2 * have + table[one]) / target).sum(axis=1)
         empty = ~have.any(axis=1)
@@ -162,4 +164,4 @@ def split_units(stratum: Ints, unit: Ints, shares: NDArray[np.float64], seed: in
         best = int(cost.argmin())
         have[best] += table[one]
         home[one] = used[best]
-    return home[unit]
+    return home[cluster]

@@ -1,8 +1,8 @@
-"""`evaluate`: encoders trained without labels on each policy, judged by a protocol that many papers use."""
+"""`evaluate`: encoders trained without labels with each policy, judged by a protocol that papers use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,160 +10,179 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from augtree.baselines.ways import (
-    Asked,
-    Way,
+from augtree.baselines.methods import (
+    PolicyLike,
     check_domain,
-    fitted,
+    fit,
     free_policies,
-    or_failed,
+    method_of,
     policy_of,
+    restore_method,
     seeds_of,
-    way_again,
-    way_of,
 )
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, TaskError, whole_number
-from augtree.evaluation.leakage import begun_with_labels, is_name, labelled_weights, seen_by_searches, seen_rows
+from augtree.evaluation.leakage import KnownLabels, find_known_labels, is_name, note_of_labelled_weights
 from augtree.evaluation.protocols import USUAL, Protocol, find_protocol, folds_of, judge_fold, judged_rows
 from augtree.evaluation.result import Evaluation, failures
 from augtree.forests import Weighted
 from augtree.policies import Forest
-from augtree.policies.codec import Reader, to_json
-from augtree.runs.store import VERSION, Run, read_spec
-from augtree.search.search import Watch, data_again, surroundings, task_again
+from augtree.policies.codec import to_json
+from augtree.runs.events import Planned, Trained, Watch, silent
+from augtree.runs.failures import attempt
+from augtree.runs.spec import Transforms, begin, restore, run_spec
+from augtree.runs.store import Run
 from augtree.tasks import Contrastive, Task
 from augtree.tasks.contrastive import ContrastiveTrainer
-from augtree.training.trainer import Rows, State
-from augtree.transforms import Transform
+from augtree.training.state import State
 from augtree.transforms.base import Policy
 
 RANDOM, PRETRAINED = "random encoder", "pretrained features"
-"""Rows without any training of ours: fresh weights, and those of the file that the task begins with."""
+"""The rows without a training: fresh weights, and the file's that the task begins with."""
+Encoder = Callable[[int], tuple[ContrastiveTrainer, State]]
+"""From a seed to an encoder."""
 
 
 def evaluate(
     data: Dataset,
     task: Contrastive | None = None,
-    policies: Mapping[str, Asked] | Policy | Weighted | str | None = None,
+    policies: Mapping[str, PolicyLike] | Policy | Weighted | str | None = None,
     *,
     protocol: str | None = None,
     seeds: int | Sequence[int] = 5,
-    seen: ArrayLike | None = None,
-    notes: Sequence[str] = (),
+    known_labels: str | Path | ArrayLike = "auto",
     workers: int = 1,
     out: str | Path | None = None,
-    watch: Watch = lambda *_, **__: None,
+    watch: Watch = silent,
 ) -> Evaluation:
     """Train an encoder with each policy and seed, without labels, and judge its features by a protocol.
 
-    `protocol` is graphcl or tree-paper (stratified ten-fold over all samples; the encoder is trained on all of them,
-    without labels), or linear or svm (the data's own training and test samples); left out, graphcl for graphs and
-    linear for pictures. Without a task, the protocol's own. Beside the policies (without any, the free ones) stand a
-    random encoder and, where the task begins with weights from a file, these. The run of a forest, or a `Weighted`
-    one, learns its weights in every training. A training that fails is marked so, with the reason, and the others go
-    on. `notes` are told with the result.
+    The table also has a random encoder and, where the task begins with weights from a file, the encoder of these. A
+    training that fails is marked so, with the reason, and the others go on.
 
-    `seen` are the samples whose labels a search has seen: they are in no fold, for no row of the table. Where it is
-    not given: what the searches saw whose folders are among the policies (nothing, if they were label-free), and for
-    policies that are neither free nor such a folder the training and validation samples of `data`.
+    Parameters
+    ----------
+    data
+        The data set, one label a sample.
+    task
+        A contrastive task; by default the protocol's own.
+    policies
+        By name, or a single one; by default the free policies. The weights of a forest's run, or of a `Weighted`
+        forest, are learned in every training.
+    protocol
+        graphcl or tree-paper: stratified ten-fold over all samples; the encoder is trained on all of them, without
+        labels. linear or svm: the data's own training and test samples. By default graphcl for graphs, linear for
+        pictures.
+    seeds
+        Trainings with each policy, or their seeds.
+    known_labels
+        The samples whose labels a search has used: they are in no fold, for any row of the table.
+
+        - "auto": those that the runs among the policies have used (none, where they were label-free). A policy that
+          is neither free nor from a run counts as one that has used the training and validation samples.
+        - "train+val", or the folder of a search: its samples, and those that the runs among the policies have used.
+        - "none": no samples; a note names the runs that this flatters.
+        - A list of rows: these samples alone.
+    workers
+        Classifiers that are fitted side by side; the result is the same.
+    out
+        The folder of the run; without one, nothing is saved.
+    watch
+        Called with every event (`augtree.runs.events`).
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> data = at.data.load("digits", train=60, val=60)
+    >>> task = at.tasks.Contrastive(model="cnn", options={"width": 2}, steps=2, batch_size=16)
+    >>> table = at.evaluate(data, task, {"none": None}, protocol="linear", seeds=1)
+    >>> [line["row"] for line in table.lines()]
+    ['random encoder', 'none']
+
     """
     how = find_protocol(USUAL[data.domain] if protocol is None else protocol)
-    task = how.task() if task is None else task
-    if not isinstance(task, Contrastive):
-        raise ArgumentError(
-            "task", "must be a contrastive one: its encoder is what is evaluated", type(task).__name__
-        )
-    how.check(task, data)
-    if how.folds is not None:
-        task = replace(task, samples="all")
+    task = task_for(how, task, data)
     given = as_mapping(policies, data, task)
-    found = {name: checked(name, policy, data) for name, policy in given.items()}
-    hidden = seen_rows(seen, data) if seen is not None else seen_by_searches(given, found, data)
-    notes = [*notes, *(begun_with_labels(given.values()) if seen is None else [])]
-    chosen, workers = seeds_of(seeds), whole_number("workers", workers, 1, 1024)
-    for seed in chosen:
-        list(folds_of(how, data, hidden, seed))  # what cannot be split is said before anything is trained
-    spec = {
-        "version": VERSION,
-        "kind": "evaluate",
-        "data": {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint},
-        "task": task.spec(),
-        "protocol": how.name,
-        "policies": {name: p.spec() if isinstance(p, Weighted) else to_json(p) for name, p in found.items()},
-        "order": list(found),
-        "seeds": chosen,
-        "seen": hidden.tolist(),
+    methods = {name: check_policy(name, policy, data) for name, policy in given.items()}
+    known = find_known_labels(known_labels, given, methods, data, how)
+    return evaluate_methods(data, task, methods, how, seeds_of(seeds), known, workers, out, watch)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    data: Dataset | None = None,
+    task: Task | None = None,
+    transforms: Transforms = (),
+    workers: int = 1,
+    watch: Watch = silent,
+) -> Evaluation:
+    """Resume an evaluation; the result is the same as without the interruption."""
+    run = restore(folder, data, task, transforms)
+    spec, how = run.spec, find_protocol(run.spec["protocol"])
+    methods = {
+        name: check_policy(name, restore_method(spec["policies"][name], run.reader), run.data)
+        for name in spec["order"]
     }
+    known = KnownLabels(np.array(spec["seen"], np.int64), spec.get("notes", ()))
+    own = task_for(how, run.task, run.data)
+    return evaluate_methods(run.data, own, methods, how, spec["seeds"], known, workers, folder, watch)
+
+
+def evaluate_methods(
+    data: Dataset,
+    task: Contrastive,
+    methods: Mapping[str, Policy | Weighted],
+    protocol: Protocol,
+    seeds: Sequence[int],
+    known: KnownLabels,
+    workers: int,
+    out: str | Path | None,
+    watch: Watch,
+) -> Evaluation:
+    """The run: every encoder, every fold, the table."""
+    workers = whole_number("workers", workers, 1, 1024)
+    for seed in seeds:
+        list(
+            folds_of(protocol, data, known.rows, seed)
+        )  # raises where the data cannot be split, before anything is trained
+    texts = {name: m.spec() if isinstance(m, Weighted) else to_json(m) for name, m in methods.items()}
+    about: dict[str, Any] = {"protocol": protocol.name, "policies": texts, "order": list(methods)}
+    about |= {"seeds": list(seeds), "seen": known.rows.tolist()} | (
+        {"notes": list(known.notes)} if known.notes else {}
+    )
     trainer = task.prepare(data)
-    spec |= {"begins": trainer.identity(chosen[0]), **({"notes": list(notes)} if notes else {})}
-    with Run.begin(out, spec) as run:
-        bench = Table(trainer, how, hidden, workers)
-        run.meter.read = lambda: bench.passes
-        left = np.intersect1d(judged_rows(how, data), hidden)
-        notes = [*surroundings(run, trainer), *notes, *labelled_weights(task), told(how, task, data, len(left))]
-        ways = {**bench.untrained(), **{name: bench.trained(way) for name, way in found.items()}}
-        watch("plan", trainings=len(ways) * len(chosen), notes=notes)
-        rows: list[dict[str, Any]] = []
-        for seed in chosen:
-            for name, encoder in ways.items():
-                unit = run.unit(f"evaluate/{name}/{seed}", bench.work(encoder, seed)).value
-                failed = "failed" in unit
-                mine = [unit] if failed else [{"fold": i, **fold} for i, fold in enumerate(unit["folds"])]
-                rows += [{"row": name, "seed": seed, **each} for each in mine]
-                whole = unit if failed else {"accuracy": float(np.mean([fold["accuracy"] for fold in mine]))}
-                watch("trained", policy=name, seed=seed, **whole)
-        about = {name: in_words(way) for name, way in found.items()}
-        result = Evaluation(how.name, rows, about, len(left), [*notes, *failures(rows)])
+    with begin(out, run_spec("evaluate", data, task, **about), trainer, seeds[0]) as run:
+        table = Table(trainer, protocol, known, workers)
+        run.meter = lambda: table.passes
+        left_out = len(np.intersect1d(judged_rows(protocol, data), known.rows))
+        notes = [*run.notes, *known.notes, *note_of_labelled_weights(task)]
+        notes.append(describe(protocol, task, data, left_out))
+        encoders = {**table.untrained(), **{name: table.trained(method) for name, method in methods.items()}}
+        trainings = len(encoders) * len(seeds)
+        watch(Planned(notes=list(notes), lines=[f"{trainings} trainings."], trainings=trainings))
+        rows = list(table.rows(run, encoders, seeds, watch))
+        words = {name: in_words(method) for name, method in methods.items()}
+        result = Evaluation(protocol.name, rows, words, left_out, [*notes, *failures(rows)])
         run.write("evaluation.csv", result.to_csv().encode())
         run.write("evaluation.json", result.to_json().encode())
-        run.tell("status", "done")
+        run.record_fact("status", "done")
         if all("failed" in row for row in rows):
             raise TaskError(f"every row of the table failed, the first with: {rows[0]['failed']}")
         return result
 
 
-def resume_evaluation(
-    folder: str | Path,
-    *,
-    data: Dataset | None = None,
-    task: Task | None = None,
-    transforms: Sequence[Transform | type[Transform]] = (),
-    workers: int = 1,
-    watch: Watch = lambda *_, **__: None,
-) -> Evaluation:
-    """Go on with an evaluation that was stopped."""
-    spec = read_spec(Path(folder))
-    reader = Reader(Path(folder) / "spec.json", transforms)
-    return evaluate(
-        data_again(spec["data"], Path(folder), data),
-        task or task_again(spec["task"], reader),  # type: ignore[arg-type]
-        {name: way_again(spec["policies"][name], reader) for name in spec["order"]},
-        protocol=spec["protocol"],
-        seeds=spec["seeds"],
-        seen=np.array(spec["seen"], np.int64),
-        notes=spec.get("notes", ()),
-        workers=workers,
-        out=folder,
-        watch=watch,
-    )
-
-
-Encoder = Callable[[int], tuple[ContrastiveTrainer, State]]
-"""From a seed to an encoder."""
-
-
 @dataclass
 class Table:
-    """What the rows of a table are made by."""
+    """Trains and judges the encoders of a table."""
 
     trainer: ContrastiveTrainer
     protocol: Protocol
-    seen: Rows
+    known: KnownLabels
     workers: int
 
     def untrained(self) -> dict[str, Encoder]:
-        """Encoders that nobody has trained here."""
+        """The encoders without a training: random and, where the task begins with a file, pretrained."""
         task = self.trainer.task
         self.others: list[ContrastiveTrainer] = []
         if task.options.get("weights") is None:
@@ -176,36 +195,65 @@ class Table:
             PRETRAINED: lambda seed: (self.trainer, self.trainer.fresh(seed)),
         }
 
-    def trained(self, way: Way) -> Encoder:
+    def trained(self, method: Policy | Weighted) -> Encoder:
         """An encoder at the end of its training with a policy, or with a forest whose weights are learned."""
-        return lambda seed: (self.trainer, fitted(self.trainer, way, seed, "train")[0])
+        return lambda seed: (self.trainer, fit(self.trainer, method, seed, "train")[0])
+
+    def rows(
+        self, run: Run, encoders: Mapping[str, Encoder], seeds: Sequence[int], watch: Watch
+    ) -> Iterator[dict[str, Any]]:
+        """A row for each seed, encoder and fold; one alone where an encoder failed."""
+        for seed in seeds:
+            for name, encoder in encoders.items():
+                value = run.unit(f"evaluate/{name}/{seed}", self.work(encoder, seed)).value
+                folds = value.get("folds", ())
+                mean = {"accuracy": float(np.mean([fold["accuracy"] for fold in folds]))} if folds else {}
+                watch(Trained(name, seed, mean, value.get("failed", "")))
+                for each in [{"fold": i, **fold} for i, fold in enumerate(folds)] or [value]:
+                    yield {"row": name, "seed": seed, **each}
 
     def work(self, encoder: Encoder, seed: int) -> Callable[[], tuple[dict[str, Any], None]]:
         """One row of the table with one seed, as a unit of a run."""
-        return lambda: (or_failed(lambda: self.judged(encoder, seed)), None)
 
-    def judged(self, encoder: Encoder, seed: int) -> dict[str, Any]:
+        def unit() -> tuple[dict[str, Any], None]:
+            folds, failed = attempt(lambda: self.judged(encoder, seed))
+            return ({"failed": failed} if folds is None else {"folds": folds}), None
+
+        return unit
+
+    def judged(self, encoder: Encoder, seed: int) -> list[dict[str, Any]]:
         """The accuracy on each fold."""
         trainer, state = encoder(seed)
         data = trainer.data
         features: NDArray[np.float64] = trainer.features(state, np.arange(len(data))).double().cpu().numpy()
         labels = data.labels.numpy()
         out = []
-        for train, test in folds_of(self.protocol, data, self.seen, seed):
+        for train, test in folds_of(self.protocol, data, self.known.rows, seed):
             found = judge_fold(
                 self.protocol, (features[train], labels[train]), (features[test], labels[test]), self.workers
             )
             out.append({"accuracy": found.accuracy, "c": found.c, "fitted": len(train), "tested": len(test)})
-        return {"folds": out}
+        return out
 
     @property
     def passes(self) -> tuple[int, int]:
-        """What went through the models."""
-        all_ = [self.trainer, *getattr(self, "others", [])]
-        return sum(t.passes.forward for t in all_), sum(t.passes.backward for t in all_)
+        """The samples that went forward and backward through the models."""
+        trainers = [self.trainer, *getattr(self, "others", [])]
+        return sum(t.passes.forward for t in trainers), sum(t.passes.backward for t in trainers)
 
 
-def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, Asked]:
+def task_for(protocol: Protocol, task: Task | None, data: Dataset) -> Contrastive:
+    """The task as the protocol trains it; without one, the protocol's own."""
+    task = protocol.task() if task is None else task
+    if not isinstance(task, Contrastive):
+        raise ArgumentError(
+            "task", "must be a contrastive one: its encoder is what is evaluated", type(task).__name__
+        )
+    protocol.check(task, data)
+    return task if protocol.folds is None else replace(task, samples="all")
+
+
+def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, PolicyLike]:
     """Policies by name; the free ones where there are none."""
     if policies is None:
         return free_policies(data, task)
@@ -213,46 +261,50 @@ def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, 
         return {str(policies) if isinstance(policies, str | Path) else "policy": policies}
     if not isinstance(policies, Mapping) or not policies:
         raise ArgumentError("policies", "must be a policy, or map at least one name to a policy", policies)
-    return policies
+    named: Mapping[str, PolicyLike] = policies
+    return named
 
 
-def checked(name: Any, given: Asked, data: Dataset) -> Policy | Weighted:
-    """A way to train an encoder, which works on such data."""
+def check_policy(name: Any, given: PolicyLike, data: Dataset) -> Policy | Weighted:
+    """A policy as a method that trains an encoder on such data, or an ArgumentError."""
     if not isinstance(name, str) or not name.isprintable() or not name or name in (RANDOM, PRETRAINED):
-        raise ArgumentError("policies", "must have names that are printable text, and none of ours", name)
+        raise ArgumentError(
+            "policies", f"must have names that are printable text, other than {RANDOM} and {PRETRAINED}", name
+        )
     place = f"policies/{name}"
-    way = policy_of(given, place, data) if is_name(given) else way_of(given, place, data)
-    if not isinstance(way, Policy | Weighted):
+    method = policy_of(given, place, data) if is_name(given) else method_of(given, place, data)
+    if not isinstance(method, Policy | Weighted):
         rule = "must be a policy, a name, a file or a forest whose weights are learned: controls are for compare"
-        raise ArgumentError(place, rule, way)
-    check_fits(place, way, data)
-    return way
+        raise ArgumentError(place, rule, method)
+    check_groups(place, method, data)
+    return method
 
 
-def check_fits(place: str, way: Policy | Weighted, data: Dataset) -> None:
-    """Raise for what does not work on such samples, and for a forest that is of other groups than theirs."""
-    policy = way.forest if isinstance(way, Weighted) else way
+def check_groups(place: str, method: Policy | Weighted, data: Dataset) -> None:
+    """Raise for a method that does not work on such samples, or a forest of other groups than theirs."""
+    policy = method.forest if isinstance(method, Weighted) else method
     if not isinstance(policy, Forest):
-        return check_domain(place, policy, data)
+        check_domain(place, policy, data)
+        return
     for member in policy.groups.values():
         check_domain(place, member.tree, data)
     try:
-        check_domain(place, policy, way.on(data) if isinstance(way, Weighted) else data)
+        check_domain(place, policy, method.on(data) if isinstance(method, Weighted) else data)
     except ArgumentError as error:
         rule = f"must be of the groups of the data, which groups=... (--groups) makes: {error}"
         raise ArgumentError(place, rule) from error
 
 
-def in_words(way: Way) -> str:
-    """What a row is trained with."""
-    return f"{way.forest}, with learned weights" if isinstance(way, Weighted) else str(way)
+def in_words(method: Policy | Weighted) -> str:
+    """The policy of a row, in words."""
+    return f"{method.forest}, with learned weights" if isinstance(method, Weighted) else str(method)
 
 
-def told(protocol: Protocol, task: Contrastive, data: Dataset, left: int) -> str:
-    """What the numbers are, and on how many samples, in a sentence or two."""
+def describe(protocol: Protocol, task: Contrastive, data: Dataset, left: int) -> str:
+    """The protocol, the samples that are left out, and where the task departs from the protocol."""
     other = protocol.departures(task)
-    apart = f" Not as the protocol has it: {', '.join(other)}." if other else ""
-    return f"Protocol {protocol.name}: {protocol.about}{left_out(protocol, data, left)}.{apart}"
+    departures = f" Not as the protocol has it: {', '.join(other)}." if other else ""
+    return f"Protocol {protocol.name}: {protocol.about}{left_out(protocol, data, left)}.{departures}"
 
 
 def left_out(protocol: Protocol, data: Dataset, left: int) -> str:

@@ -1,64 +1,121 @@
-"""Which labels have played a part in finding a policy: they must not judge it."""
+"""Label leakage: the samples whose labels a search has used must not judge what it found."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from augtree.baselines.ways import (
-    Asked,
-    Way,
-    is_free,
-)
-from augtree.data import Dataset
-from augtree.data.dataset import feed
+from augtree.baselines.methods import Method, PolicyLike, is_free
+from augtree.data import Dataset, load
+from augtree.data.fingerprint import feed
 from augtree.errors import ArgumentError, DataError, RunError
 from augtree.evaluation.protocols import Protocol, judged_rows
 from augtree.policies.presets import NAMED
+from augtree.runs.spec import restore_data
 from augtree.runs.store import read_spec
-from augtree.search.search import data_again
 from augtree.tasks import Contrastive
 from augtree.tasks.contrastive import LABEL_FREE
-from augtree.training.trainer import Rows
+from augtree.training.sampling import Rows
+
+AUTO, NONE, BOTH_SPLITS = "auto", "none", "train+val"
 
 
-def seen_rows(seen: ArrayLike, data: Dataset) -> Rows:
-    """Rows that are given."""
-    rows = np.asarray(seen)
+@dataclass(frozen=True)
+class KnownLabels:
+    """The samples whose labels a search has used, and notes on them for the reader of a table."""
+
+    rows: Rows
+    notes: Sequence[str] = ()
+
+
+def find_known_labels(
+    known_labels: str | Path | ArrayLike,
+    given: Mapping[str, PolicyLike],
+    methods: Mapping[str, Method],
+    data: Dataset,
+    protocol: Protocol,
+) -> KnownLabels:
+    """The samples that the argument `known_labels` of `evaluate` stands for."""
+    if not isinstance(known_labels, str | Path):
+        return KnownLabels(check_rows(known_labels, data))
+    check_known_labels(known_labels)
+    if known_labels == AUTO:
+        return KnownLabels(known_to_policies(given, methods, data), notes_of_labelled_runs(given.values()))
+    if known_labels == NONE:
+        return KnownLabels(np.zeros(0, np.int64), note_of_flattered_runs(given.values(), protocol, data))
+    if known_labels == BOTH_SPLITS:
+        own = [data.indices("train"), data.indices("val")]
+    else:
+        own = [known_to_run(Path(known_labels), data)]
+    return KnownLabels(np.unique(np.concatenate([*own, known_to_runs(given.values(), data)])))
+
+
+def check_known_labels(known_labels: str | Path) -> None:
+    """Raise for a text that stands for no samples."""
+    if known_labels not in (AUTO, NONE, BOTH_SPLITS) and not (Path(known_labels) / "spec.json").is_file():
+        rule = f"must be {AUTO}, {NONE}, {BOTH_SPLITS} or the folder of a search"
+        raise ArgumentError("known_labels", rule, str(known_labels))
+
+
+def with_all_labels(data: Dataset) -> Dataset:
+    """The data of a run that had some of the labels only (`labels=`), with all labels, to judge by the others.
+
+    Groups are not merged, since with all labels others would be too small; `Weighted` merges them as its forest has.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> few = at.data.load("digits", train=60, val=60, labels=40)
+    >>> len(few.indices("train")), len(with_all_labels(few).indices("train"))
+    (40, 60)
+
+    """
+    source = data.source or {}
+    if source.get("labels") is None:
+        return data
+    return load(**{name: value for name, value in source.items() if name not in ("labels", "merge")})
+
+
+def check_rows(known_labels: ArrayLike, data: Dataset) -> Rows:
+    """A list of rows, or an ArgumentError."""
+    rows = np.asarray(known_labels)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise ArgumentError("seen", "must be a list of rows", seen)
+        raise ArgumentError("known_labels", "must be a list of rows", known_labels)
     if rows.size and (rows.min() < 0 or rows.max() >= len(data)):
-        raise ArgumentError("seen", f"must be rows from 0 to {len(data) - 1}", [int(rows.min()), int(rows.max())])
+        raise ArgumentError(
+            "known_labels", f"must be rows from 0 to {len(data) - 1}", [int(rows.min()), int(rows.max())]
+        )
     return np.unique(rows.astype(np.int64))
 
 
-def seen_by_searches(given: Mapping[str, Asked], found: Mapping[str, Way], data: Dataset) -> Rows:
-    """The samples whose labels played a part in finding these policies."""
-    parts = [seen_in_runs(given.values(), data)]
-    for name, asked in given.items():
-        if run_of(asked) is None and not is_free(found[name]):
+def known_to_policies(given: Mapping[str, PolicyLike], methods: Mapping[str, Method], data: Dataset) -> Rows:
+    """The samples whose labels may have been used to find these policies."""
+    parts = [known_to_runs(given.values(), data)]
+    for name, policy in given.items():
+        if run_of(policy) is None and not is_free(methods[name]):
             parts += [data.indices("train"), data.indices("val")]
     return np.unique(np.concatenate(parts))
 
 
-def seen_in_runs(given: Iterable[Asked], data: Dataset) -> Rows:
-    """The samples whose labels the runs among the policies have read."""
-    folders = {folder for asked in given if (folder := run_of(asked)) is not None}
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *(seen_in_run(folder, data) for folder in folders)]))
+def known_to_runs(given: Iterable[PolicyLike], data: Dataset) -> Rows:
+    """The samples whose labels the runs among the policies have used."""
+    folders = {folder for policy in given if (folder := run_of(policy)) is not None}
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *(known_to_run(folder, data) for folder in folders)]))
 
 
-def judged_on_seen(given: Iterable[Asked], protocol: Protocol, data: Dataset) -> list[str]:
-    """A note that names the runs which have read labels that are judged by, where nothing is left out."""
+def note_of_flattered_runs(given: Iterable[PolicyLike], protocol: Protocol, data: Dataset) -> list[str]:
+    """A note that names the runs which have used labels of judged samples, where none is left out."""
     judged, names = judged_rows(protocol, data), []
-    for folder in dict.fromkeys(run_of(asked) for asked in given):
+    for folder in dict.fromkeys(run_of(policy) for policy in given):
         try:
-            if folder is not None and np.isin(seen_in_run(folder, data), judged).any():
+            if folder is not None and np.isin(known_to_run(folder, data), judged).any():
                 names.append(str(folder))
         except (DataError, RunError):  # made on other data, which may have the same samples
             names.append(str(folder))
@@ -66,24 +123,24 @@ def judged_on_seen(given: Iterable[Asked], protocol: Protocol, data: Dataset) ->
     return [f"{', '.join(names)} {rule}."] if names else []
 
 
-def is_name(asked: Asked) -> bool:
-    """Whether a policy is asked for by its name."""
-    return isinstance(asked, str | Path) and str(asked).lower() in NAMED
+def is_name(policy: PolicyLike) -> bool:
+    """Whether a policy is the name of a preset."""
+    return isinstance(policy, str | Path) and str(policy).lower() in NAMED
 
 
-def run_of(asked: Asked) -> Path | None:
+def run_of(policy: PolicyLike) -> Path | None:
     """The folder of the run that a policy is from."""
-    if not isinstance(asked, str | Path) or is_name(asked):
+    if not isinstance(policy, str | Path) or is_name(policy):
         return None
-    places = (Path(asked), Path(asked).parent)
+    places = (Path(policy), Path(policy).parent)
     return next((place for place in places if (place / "spec.json").is_file()), None)
 
 
-def seen_in_run(folder: Path, data: Dataset) -> Rows:
-    """The samples whose labels a run has read: those that it trained and chose by; none where it was label-free.
+def known_to_run(folder: Path, data: Dataset) -> Rows:
+    """The samples whose labels a run has used: its training and validation samples; none where it was label-free.
 
-    A fit says nothing of how its trees were found. Weights that were trained with labels do not say with whose: where
-    a run began with such, all but the test samples count as seen, label-free or not, those without a label too.
+    A fit does not tell how its trees were found, so it is never label-free. Weights that were trained with labels do
+    not tell with which: where a run began with such weights, all but the test samples count, the unlabelled ones too.
     """
     spec = read_spec(folder)
     began = labelled_training(spec["task"].get("options", {})) is not None
@@ -92,22 +149,22 @@ def seen_in_run(folder: Path, data: Dataset) -> Rows:
     if spec["data"]["fingerprint"] == data.fingerprint:
         searched = data
     elif spec["data"]["source"] is None:
-        raise RunError(f"{folder} was made on other data, in arrays: say which labels it has seen, seen=rows")
+        raise RunError(f"{folder} was made on other data, in arrays: say which labels it has used, known_labels=rows")
     else:
-        searched = data_again(spec["data"], folder)
+        searched = restore_data(spec["data"], folder)
     if searched is not data and (len(searched) != len(data) or content_of(searched) != content_of(data)):
         raise DataError(
             f"{folder} was made on {len(searched)} samples and these {len(data)} are not the same in the same order:"
-            " say which rows of them have labels that were seen, seen=rows"
+            " say which rows of them have labels that it used, known_labels=rows"
         )
     splits = ("train", "val", "unlabelled") if began else ("train", "val")
     return np.concatenate([searched.indices(split) for split in splits])
 
 
-def begun_with_labels(given: Iterable[Asked]) -> list[str]:
+def notes_of_labelled_runs(given: Iterable[PolicyLike]) -> list[str]:
     """A note for each run among the policies that began with weights which were trained with labels."""
     out = []
-    for folder in dict.fromkeys(run_of(asked) for asked in given):
+    for folder in dict.fromkeys(run_of(policy) for policy in given):
         options = {} if folder is None else read_spec(folder)["task"].get("options", {})
         kind = labelled_training(options)
         if kind is not None:
@@ -124,7 +181,7 @@ def content_of(data: Dataset) -> str:
     return state.hexdigest()
 
 
-def labelled_weights(task: Contrastive) -> list[str]:
+def note_of_labelled_weights(task: Contrastive) -> list[str]:
     """A note where the weights that a task begins with were trained with labels."""
     kind = labelled_training(task.options)
     rule = "the rows that begin with them may have seen the labels that this judges by"
@@ -132,7 +189,7 @@ def labelled_weights(task: Contrastive) -> list[str]:
 
 
 def labelled_training(options: Mapping[str, Any]) -> str | None:
-    """The task that a model's weights were trained for, where that took labels, as the file beside them tells.
+    """The kind of task, where it has labels, that a model's weights were trained for; from the file beside them.
 
     A contrastive training may itself have begun with such weights, and so on.
     """

@@ -22,7 +22,8 @@ from augtree.data.splits import UNLABELLED
 from augtree.errors import ArgumentError, DataError, need, one_of
 from augtree.tasks.contrastive import Contrastive
 from augtree.training.metrics import Floats
-from augtree.training.trainer import Rows, seed_of
+from augtree.training.sampling import Rows
+from augtree.training.state import seed_of
 
 GRID = tuple(10.0**i for i in range(-3, 4))
 """The C to choose from."""
@@ -42,7 +43,7 @@ OPEN = (
     "neighbours",
     "vote_temperature",
 )
-"""Of a task, what no protocol is about: machines, how a search judges, and what the folds say already."""
+"""Settings of a task that no protocol fixes: the machine, how a search judges, and what the folds fix already."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class Protocol:
     classifier: str
     """rbf (an SVM), or linear (logistic regression), or linear-svm; both of them on features of deviation 1."""
     penalties: tuple[float, ...] = GRID
-    """The C to choose from, on the training samples alone; a single one is not chosen."""
+    """The C to choose from, by the training samples alone."""
     folds: int | None = None
     """Stratified folds over all samples; None: the data's own training and test samples."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the task."""
+    """The settings of the task."""
 
     def task(self, **more: Any) -> Contrastive:
         """The task, with other settings where they are given; options of its model are added to its own."""
@@ -66,7 +67,7 @@ class Protocol:
         return Contrastive(**{**self.settings, **more, "options": {**own, **more.get("options", {})}})
 
     def departures(self, task: Contrastive) -> list[str]:
-        """In what a task would be trained otherwise than this protocol's; nothing, where it leaves the task open."""
+        """The settings in which a task departs from this protocol's; none where the protocol leaves the task open."""
         if not self.settings:
             return []
         mine, given = (without_weights(each.spec()) for each in (self.task(), task))
@@ -139,7 +140,7 @@ PROTOCOLS = {
 
 
 USUAL = {"graph": "graphcl", "image": "linear"}
-"""The protocol where none is asked for."""
+"""The default protocol."""
 
 
 def find_protocol(name: str) -> Protocol:
@@ -148,7 +149,7 @@ def find_protocol(name: str) -> Protocol:
 
 
 def without_weights(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A task's specification whatever weights it begins with."""
+    """A task's specification without the weights that it begins with."""
     return {**spec, "options": {name: value for name, value in spec["options"].items() if name != "weights"}}
 
 
@@ -160,14 +161,15 @@ class Fold(NamedTuple):
 
 
 def judged_rows(protocol: Protocol, data: Dataset) -> Rows:
-    """The samples that are judged where none was seen: all that have labels, or the data's test samples."""
+    """The samples to judge by, before any is left out: all with labels, or the data's test samples."""
     return data.indices("test") if protocol.folds is None else np.flatnonzero(data.split != UNLABELLED)
 
 
 def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterator[Fold]:
-    """The folds of one seed; samples that were seen are in none of them, neither to fit nor to judge.
+    """The folds of one seed; samples whose labels a search has seen are in none of them, neither to fit nor to judge.
 
-    Without folds, classifiers are fitted to the training samples, seen or not: it is the test samples that count.
+    A protocol without folds fits its classifiers to all training samples and leaves out the test samples that were
+    seen.
     """
     if data.multilabel:
         raise DataError(f"{data.name}: an evaluation protocol needs one label a sample, and these have several")
@@ -191,7 +193,7 @@ def folds_of(protocol: Protocol, data: Dataset, seen: Rows, seed: int) -> Iterat
             f"{data.name}: {protocol.folds} folds need at least two classes, each with {protocol.folds} samples whose"
             f" labels no search has seen, got {fewest} in the smallest of {len(np.unique(labels))}"
         )
-    splitter = need("sklearn.model_selection", "cli").StratifiedKFold(
+    splitter = need("sklearn.model_selection", "train").StratifiedKFold(
         protocol.folds, shuffle=True, random_state=seed_of(seed, "folds") % 2**32
     )
     for train, test in splitter.split(rows, labels):
@@ -223,9 +225,9 @@ def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1)
     """The protocol's classifier; its C is chosen by cross-validation within these samples."""
     if not np.isfinite(features).all():
         raise ArgumentError("features", "must be finite: the training of the encoder diverged")
-    model = need("sklearn.pipeline", "cli").Pipeline(steps_of(protocol.classifier))
+    model = need("sklearn.pipeline", "train").Pipeline(steps_of(protocol.classifier))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a classifier that has not quite converged is the same every time, too
+        warnings.simplefilter("ignore")  # one that has not quite converged is the same every time, too
         penalty = protocol.penalties[0]
         if len(protocol.penalties) > 1:
             small = protocol.classifier == "rbf" and len(features) <= MOST_AT_ONCE
@@ -238,16 +240,16 @@ def best_by_grid(
     model: Any, features: Floats, labels: Rows, penalties: Sequence[float], inner: int, workers: int
 ) -> float:
     """The C with the best mean accuracy over the inner folds; the first of equals."""
-    search = need("sklearn.model_selection", "cli").GridSearchCV(
+    search = need("sklearn.model_selection", "train").GridSearchCV(
         model, {"model__C": list(penalties)}, cv=inner, scoring="accuracy", n_jobs=workers, refit=False
     )
     return float(search.fit(features, labels).best_params_["model__C"])
 
 
 def best_rbf(features: Floats, labels: Rows, penalties: Sequence[float], inner: int, workers: int) -> float:
-    """The same for an RBF SVM, in a fraction of the time: all C of an inner fold share one kernel matrix."""
+    """The same for an RBF SVM, faster: all C of an inner fold share one kernel matrix."""
     distances = squared_distances(features)
-    svc = partial(need("sklearn.svm", "cli").SVC, kernel="precomputed")
+    svc = partial(need("sklearn.svm", "train").SVC, kernel="precomputed")
 
     def accuracies(part: tuple[Rows, Rows]) -> list[float]:
         train, test = part
@@ -255,7 +257,7 @@ def best_rbf(features: Floats, labels: Rows, penalties: Sequence[float], inner: 
         mine, others = kernel[train], kernel[test]
         return [svc(C=c).fit(mine, labels[train]).score(others, labels[test]) for c in penalties]
 
-    parts = need("sklearn.model_selection", "cli").StratifiedKFold(inner).split(features, labels)
+    parts = need("sklearn.model_selection", "train").StratifiedKFold(inner).split(features, labels)
     with ThreadPoolExecutor(workers) as pool:  # libsvm lets go of the interpreter while it fits
         means = np.mean(list(pool.map(accuracies, parts)), axis=0)
     return penalties[int(np.argmax(means))]
@@ -278,10 +280,10 @@ def scale_of(features: Floats) -> float:
 def steps_of(classifier: str) -> list[tuple[str, Any]]:
     """The classifier, behind a scaler where it is linear."""
     if classifier == "rbf":
-        return [("model", need("sklearn.svm", "cli").SVC())]
-    scaler = need("sklearn.preprocessing", "cli").StandardScaler()
+        return [("model", need("sklearn.svm", "train").SVC())]
+    scaler = need("sklearn.preprocessing", "train").StandardScaler()
     if classifier == "linear":
-        model = need("sklearn.linear_model", "cli").LogisticRegression(max_iter=MOST_ITERATIONS)
+        model = need("sklearn.linear_model", "train").LogisticRegression(max_iter=MOST_ITERATIONS)
     else:
-        model = need("sklearn.svm", "cli").LinearSVC(random_state=0)
+        model = need("sklearn.svm", "train").LinearSVC(random_state=0)
     return [("scale", scaler), ("model", model)]

@@ -1,4 +1,4 @@
-"""What `evaluate` gives."""
+"""The result of `evaluate`: an accuracy for each row of the table, seed and fold."""
 
 from __future__ import annotations
 
@@ -16,15 +16,27 @@ from augtree.tables import figure, markdown
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome: an accuracy for each row of the table, seed and fold; or, for a row and seed, why it failed."""
+    """The result of `evaluate`.
+
+    Examples
+    --------
+    >>> from augtree.evaluation import Evaluation
+    >>> rows = [{"row": "none", "seed": seed, "fold": 0, "accuracy": 0.5 + seed / 4} for seed in (0, 1)]
+    >>> Evaluation("linear", rows, {"none": "Identity"}, seen=0).lines()[0]["mean"]
+    0.625
+
+    """
 
     protocol: str
+    """The protocol's name."""
     rows: Sequence[Mapping[str, Any]]
+    """The accuracy for each row of the table, seed and fold; or, for a row and seed, why it failed."""
     policies: Mapping[str, str]
-    """What each row's policy is, in words."""
+    """The policy of each row, in words."""
     seen: int
-    """Samples that would have been judged and were not, since a search had seen their labels."""
+    """The number of samples that are not judged since a search has used their labels."""
     notes: Sequence[str] = ()
+    """What a reader of the table should know."""
 
     def lines(self) -> list[dict[str, Any]]:
         """Mean and spread of each row: over seeds (of the means over folds), and over the folds of a seed.
@@ -58,7 +70,7 @@ class Evaluation:
         return "\n".join([markdown(columns), "", *[f"{name}: {policy}" for name, policy in self.policies.items()]])
 
     def to_csv(self) -> str:
-        """A row for each row of the table, seed and fold."""
+        """The accuracies as CSV: a line for each row of the table, seed and fold."""
         text = io.StringIO()
         columns = ["row", "seed", "fold", "accuracy", "c", "fitted", "tested"]
         columns += ["failed"] if any("failed" in row for row in self.rows) else []
@@ -81,12 +93,12 @@ class Evaluation:
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """The standard deviation, where there are two."""
+    """The standard deviation; None of fewer than two values."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What failed and why, a sentence for each row of the table."""
+    """A sentence for each row of the table that failed, with the reason."""
     out = []
     for name in dict.fromkeys(row["row"] for row in rows if "failed" in row):
         mine = [row for row in rows if row["row"] == name and "failed" in row]

@@ -1,4 +1,4 @@
-"""How alike the features of two groups are: the paper's s(i, j), from the covariances of last-layer features."""
+"""The similarity of two groups' features: the paper's s(i, j), from the covariances of last-layer features."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from augtree.data import Dataset
-from augtree.data.groups import shapes
+from augtree.data.groups import nodes_and_degrees
 from augtree.errors import TaskError
 from augtree.tasks.contrastive import ContrastiveTrainer
-from augtree.training.trainer import Rows, State, Trainer
+from augtree.tasks.trainer import Trainer
+from augtree.training.sampling import Rows
+from augtree.training.state import State
 
 Floats = NDArray[np.float64]
 SHARE = 0.99
-"""The rank of a covariance is where so much of the sum of its singular values is reached."""
+"""The rank of a covariance is where its singular values reach this share of their sum."""
 
 
 def similarity(one: Floats, other: Floats) -> float:
@@ -46,7 +48,7 @@ def root(features: Floats) -> Floats:
 
 
 def between(features: Mapping[str, Floats]) -> dict[str, dict[str, float]]:
-    """Every pair of groups."""
+    """The similarity of every pair of groups."""
     return {one: {other: similarity(features[one], features[other]) for other in features} for one in features}
 
 
@@ -57,14 +59,14 @@ def average(table: Mapping[str, Mapping[str, float]]) -> float | None:
 
 
 def features_by_group(trainer: Trainer, state: State, split: str) -> dict[str, Floats]:
-    """The last layer's inputs for the samples of each group, as they are."""
+    """The last layer's inputs for the samples of each group, without augmentation."""
     data = trainer.data
     rows = {group: data.indices(split, group) for group in data.group_names}
     return {group: features(trainer, state, found) for group, found in rows.items() if len(found)}
 
 
 def features(trainer: Trainer, state: State, rows: Rows) -> Floats:
-    """What the model's last linear layer sees; for an encoder, its features."""
+    """The inputs of the model's last linear layer; for an encoder, its features."""
     if isinstance(trainer, ContrastiveTrainer):
         return trainer.features(state, rows).double().cpu().numpy()
     layers = [layer for layer in trainer.model.modules() if isinstance(layer, nn.Linear)]
@@ -86,7 +88,7 @@ def disparity(data: Dataset) -> list[dict[str, Any]]:
     """For every pair of groups of graphs: how far apart their average sizes and degrees are."""
     if data.domain != "graph":
         return []
-    nodes, degree = shapes(data)
+    nodes, degree = nodes_and_degrees(data)
     mean = {
         g: (nodes[data.groups == i].mean(), degree[data.groups == i].mean()) for i, g in enumerate(data.group_names)
     }

@@ -6,8 +6,8 @@ import pickle
 import re
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
-from multiprocessing import active_children, get_context
+from dataclasses import dataclass, replace
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,39 @@ import torch
 
 from augtree.data import Dataset
 from augtree.errors import ArgumentError
+from augtree.runs.events import Event, Watch, silent
 from augtree.runs.store import Run
+from augtree.search.branches import CONTEXT, WORKER_DIED
 from augtree.search.result import TreeResult
-from augtree.search.search import Watch, search_tree
+from augtree.search.search import search_tree
 from augtree.tasks import Task
 from augtree.transforms import Space, Transform
 
-CONTEXT = get_context("spawn")
 Job = tuple[Dataset, Task, list[Transform], dict[str, Any]]
-"""What a search is called with."""
+"""The arguments of a group's search."""
 LONGEST = 60
-"""Letters of a group's name in that of its folder."""
+"""A folder's name has at most this many letters of its group's name."""
 
 
-def silent(*_: Any, **__: Any) -> None:
-    """Tell nobody."""
+@dataclass(frozen=True)
+class GroupStarted(Event):
+    """The search of a group's tree begins."""
+
+    group: str
+    number: int
+    of: int
+    data: str
+
+
+@dataclass(frozen=True)
+class GroupFinished(Event):
+    """A worker has found a group's tree."""
+
+    group: str
+    number: int
+    of: int
+    tree: str
+    trainings: float
 
 
 def trees_of_groups(
@@ -40,52 +58,51 @@ def trees_of_groups(
     jobs: dict[str, Job] = {}
     for i, name in enumerate(data.group_names):
         jobs[name] = (group_alone(data, name), task, list(space), {**how, "out": folder_of(run.folder, i, name)})
-    found = searched(jobs, workers, watch)
-    return {name: found[name] for name in data.group_names}
+    results = search_all(jobs, workers, watch)
+    return {name: results[name] for name in data.group_names}
 
 
-def searched(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, TreeResult]:
-    """All these searches, so many side by side."""
-    found: dict[str, TreeResult] = {}
+def search_all(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, TreeResult]:
+    """Do all searches, as many side by side as there are workers."""
+    results: dict[str, TreeResult] = {}
     if workers == 1 or len(jobs) == 1:
         for number, (name, job) in enumerate(jobs.items(), 1):
-            watch("group", group=name, number=number, of=len(jobs), data=job[0])
-            found[name] = search_group(*job, watch)
-        return found
+            watch(GroupStarted(name, number, len(jobs), str(job[0])))
+            results[name] = search_group(*job, watch)
+        return results
     others = set(active_children())
     with ProcessPoolExecutor(min(workers, len(jobs)), CONTEXT, begin_worker, (torch.get_num_threads(),)) as pool:
         try:
-            # Packed here: on its own, torch would send every tensor of every graph as an open file.
-            waiting = {pool.submit(search_packed, pickle.dumps(job)): name for name, job in jobs.items()}
-            for done in as_completed(waiting):
-                found[waiting[done]] = done.result()
-                watch("grown", group=waiting[done], result=done.result(), number=len(found), of=len(jobs))
+            # Pickled here: by itself, torch would send every tensor of every graph as an open file.
+            futures = {pool.submit(search_packed, pickle.dumps(job)): name for name, job in jobs.items()}
+            for number, future in enumerate(as_completed(futures), 1):
+                name, result = futures[future], future.result()
+                results[name] = result
+                tree, trainings = str(result.tree) if len(result.tree) else "empty", result.cost.training_equivalents
+                watch(GroupFinished(name, number, len(jobs), tree, trainings))
         except BrokenProcessPool as error:
-            rule = (
-                'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again; or a'
-            )
-            raise ArgumentError("workers", f"{rule} worker died", workers) from error
+            raise ArgumentError("workers", WORKER_DIED, workers) from error
         except BaseException:
-            for child in set(active_children()) - others:  # what they have done is kept; what is half done can go
+            for child in set(active_children()) - others:  # finished searches are in their folders
                 child.terminate()
             raise
-    return found
+    return results
 
 
 def search_group(
     data: Dataset, task: Task, space: list[Transform], how: dict[str, Any], watch: Watch = silent
 ) -> TreeResult:
-    """One group's tree."""
+    """Search one group's tree."""
     return search_tree(data, task, space, **how, watch=watch)
 
 
 def search_packed(job: bytes) -> TreeResult:
-    """The same, in another process of ours."""
+    """`search_group` in a worker, which gets its arguments pickled."""
     return search_group(*pickle.loads(job))  # noqa: S301 - never from a file
 
 
 def begin_worker(threads: int) -> None:
-    """A worker computes as its parent would."""
+    """Give a worker as many threads as its parent has."""
     torch.set_num_threads(threads)
 
 
@@ -97,6 +114,6 @@ def group_alone(data: Dataset, group: str) -> Dataset:
 
 
 def folder_of(folder: Path | None, number: int, group: str) -> Path | None:
-    """Where a group's search is kept."""
+    """The folder of a group's search."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", group)[:LONGEST]
     return None if folder is None else folder / "groups" / f"{number:02d}-{plain}"

@@ -1,4 +1,4 @@
-"""One look at how the weights should move: the batches, the two losses, and the implicit gradient between them."""
+"""The hypergradient: how the outer loss moves with the weights of the groups, from one batch of each group."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.forests.implicit_gradient import (
-    Attempt,
     GaussNewton,
     Inner,
     OutputsOf,
-    Product,
-    Solved,
-    attempt,
+    backward_jvp,
+    forward_jvp,
     has_forward_mode,
     lengths,
-    pulled,
-    pushed_backward,
-    pushed_forward,
-    series,
+    vjp,
 )
+from augtree.forests.linear_solvers import Attempt, Product, Solved, attempt, series
 from augtree.forests.options import Weighting
 from augtree.policies import Forest
-from augtree.training.trainer import Rows, State, Trainer, seed_of, seeded
+from augtree.tasks.trainer import Trainer
+from augtree.training.sampling import Rows
+from augtree.training.state import State, seed_of, seeded
 
 Floats = NDArray[np.float64]
 FEWEST = 16
@@ -36,8 +34,8 @@ FEWEST = 16
 TINY = 1e-12
 
 
-class Look(NamedTuple):
-    """What one look found."""
+class Estimate(NamedTuple):
+    """One estimate of the hypergradient."""
 
     d: Floats
     """How the outer loss moves with each weight."""
@@ -50,7 +48,7 @@ class Look(NamedTuple):
 
 @dataclass
 class Hypergradient:
-    """Looks at a training from outside: `at` gives d for a state of the model and weights of the groups."""
+    """`at` estimates d for a state of the model and weights of the groups."""
 
     trainer: Trainer
     forest: Forest
@@ -64,12 +62,14 @@ class Hypergradient:
         self.outer_rows = [data.indices("val", group) for group in self.groups]
         self.size = self.options.batch or max(FEWEST, self.trainer.batch_size // len(self.groups))
         task = self.trainer.task
-        self.decay = task.decay_of_weights if task.optimizer == "sgd" else 0.0  # AdamW's decay is no part of its loss
+        self.decay = (
+            task.effective_weight_decay if task.optimizer == "sgd" else 0.0
+        )  # AdamW's decay is no part of its loss
         self.forward_mode: bool | None = None
-        """Whether the model can be differentiated forwards; not known before the first look."""
+        """Whether the model has a forward mode; unknown before the first estimate."""
 
-    def at(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Look:
-        """The direction after the t-th round. The state stays as it is, buffers too: models are read from states."""
+    def at(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Estimate:
+        """The estimate after the t-th round. It changes nothing in the state, nor in its buffers."""
         trainer, options = self.trainer, self.options
         self.forward_mode = self._forward_mode() if self.forward_mode is None else self.forward_mode
         with trainer.deterministically(), seeded(seed_of(self.seed, "look", t), trainer.device):
@@ -77,18 +77,19 @@ class Hypergradient:
             weights = [torch.from_numpy(each).float().to(trainer.device) for each in (w, outer_weights)]
             batches = [self._inner_batch(t), *([self._outer_batch(t)] if options.outer == "val" else [])]
             inputs = [*weights, *(each for batch in batches for each in self._labelled(batch))]
-            found = self._look(product, inputs, t)
-            if product == "hessian" and options.product == "auto" and options.solver == "cg" and found.solved.failed:
-                found = self._look("gauss-newton", inputs, t)
-        return found
+            estimate = self._estimate(product, inputs, t)
+            fall_back = product == "hessian" and options.product == "auto" and options.solver == "cg"
+            if fall_back and estimate.solved.failed:
+                estimate = self._estimate("gauss-newton", inputs, t)
+        return estimate
 
-    def _look(self, product: str, inputs: list[Any], t: int) -> Look:
+    def _estimate(self, product: str, inputs: list[Any], t: int) -> Estimate:
         """The direction by one product; on a GPU Gauss-Newton is recorded (the Hessian mostly fails at first)."""
         trainer, options = self.trainer, self.options
         on_gpu = trainer.device.type == "cuda" and trainer.pictures
         if product == "gauss-newton" and options.solver == "cg" and on_gpu:
             name = ("look", options.damping, options.iterations, options.tolerance, options.d, options.outer)
-            d, outer, tried = trainer.recorded(name, partial(self._direction, product, t, look=False), inputs)
+            d, outer, tried = trainer.recorded(name, partial(self._direction, product, t, stop_early=False), inputs)
         else:
             d, outer, tried = self._direction(product, t, *inputs)
         solved = tried.solved() if isinstance(tried, Attempt) else tried
@@ -97,23 +98,23 @@ class Hypergradient:
         trainer.passes.forward += samples * (inner * trainer.views + (options.outer == "val"))
         cosine = (options.d == "cosine") * len(self.groups)
         trainer.passes.backward += samples * 2 * trainer.views * (solved.iterations + 1 + cosine)
-        return Look(d.double().cpu().numpy(), outer.double().cpu().numpy(), solved, product)
+        return Estimate(d.double().cpu().numpy(), outer.double().cpu().numpy(), solved, product)
 
     def _direction(
-        self, product: str, t: int, w: Tensor, outer_weights: Tensor, *batches: Any, look: bool = True
+        self, product: str, t: int, w: Tensor, outer_weights: Tensor, *batches: Any, stop_early: bool = True
     ) -> tuple[Tensor, Tensor, Attempt | Solved]:
         """d, the outer loss of each group, and how the solve went."""
         parameters, options = self.parameters, self.options
         outputs, losses, curvature = self._inner(*batches[:2])
         outer = losses if options.outer == "train" else self._outputs_and_losses(*batches[2:])[1]
-        v = pulled(outer_weights @ outer, parameters)
+        v = vjp(outer_weights @ outer, parameters)
         if product == "hessian":
             inner = Inner(losses, w, parameters, self.decay)
-            tried = self._solved(inner.hessian, v, w, product, t, look)
+            tried = self._solved(inner.hessian, v, w, product, t, stop_early)
             d = -inner.slopes(tried.x)
         else:
             curve = self._gauss_newton(outputs, w, curvature, *batches[:2])
-            tried = self._solved(curve, v, w, product, t, look)
+            tried = self._solved(curve, v, w, product, t, stop_early)
             d = -curve.slopes(losses, tried.x)
         if options.d == "cosine":
             d = d / (tried.x.norm() * lengths(losses, parameters)).clamp_min(TINY)
@@ -121,17 +122,16 @@ class Hypergradient:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """What is trained."""
+        """The parameters that are trained."""
         return [p for p in self.trainer.model.parameters() if p.requires_grad]
 
-    def _solved(self, by: Product, v: Tensor, w: Tensor, product: str, t: int, look: bool) -> Attempt | Solved:
+    def _solved(self, by: Product, v: Tensor, w: Tensor, product: str, t: int, stop_early: bool) -> Attempt | Solved:
         """H^-1 v."""
         options = self.options
         if options.solver == "series":
             return self._series(w, v, product, t)
-        return attempt(
-            by, v, damping=options.damping, iterations=options.iterations, tolerance=options.tolerance, look=look
-        )
+        how = {"damping": options.damping, "tolerance": options.tolerance}
+        return attempt(by, v, iterations=options.iterations, stop_early=stop_early, **how)
 
     def _series(self, w: Tensor, v: Tensor, product: str, t: int) -> Solved:
         """The paper's series: each term from other samples."""
@@ -150,15 +150,15 @@ class Hypergradient:
     def _gauss_newton(self, logits: Tensor, w: Tensor, curvature: Tensor, inputs: Any, labels: Tensor) -> GaussNewton:
         rows = len(logits) // len(self.groups)
         share = (w / rows).repeat_interleave(rows)[:, None] * curvature
-        bend = bends(logits.detach(), self.trainer.independent_outputs)
+        by_logits = loss_curvature(logits.detach(), self.trainer.independent_outputs)
         if self.forward_mode:
-            pushed = pushed_forward(self._outputs_of(inputs, labels), self.trainer.model)
+            jvp = forward_jvp(self._outputs_of(inputs, labels), self.trainer.model)
         else:
-            pushed = pushed_backward(logits, self.parameters)
-        return GaussNewton(logits, lambda moved: share * bend(moved), pushed, self.parameters, self.decay)
+            jvp = backward_jvp(logits, self.parameters)
+        return GaussNewton(logits, lambda moved: share * by_logits(moved), jvp, self.parameters, self.decay)
 
     def _forward_mode(self) -> bool:
-        """Whether the model can be differentiated forwards; of fresh weights, so that the answer is always one."""
+        """Whether the model has a forward mode; tested on fresh weights, so that the answer is always the same."""
         trainer = self.trainer
         with trainer.deterministically(), seeded(seed_of("forward mode"), trainer.device):
             trainer.module(trainer.fresh(self.seed)).train()
@@ -168,19 +168,19 @@ class Hypergradient:
         return lambda forward: self.trainer.inner_outputs(inputs, labels, forward)[0]
 
     def _inner_batch(self, t: int, role: str = "inner") -> tuple[Any, Rows]:
-        """As many training samples of each group, as the trees make them."""
+        """The same number of training samples of each group, augmented by its tree."""
         seed = seed_of(self.seed, role)
         parts = [self._next(rows, t, seed) for rows in self.train_rows]
         which, where = (np.concatenate(column) for column in zip(*parts, strict=True))
         return self.trainer.inner_inputs(self.forest, which, where, seed), which
 
     def _outer_batch(self, t: int) -> tuple[Any, Rows]:
-        """As many validation samples of each group."""
+        """The same number of validation samples of each group."""
         which = np.concatenate([self._next(rows, t, self.seed)[0] for rows in self.outer_rows])
         return self.trainer.outer_inputs(self.forest, which, seed_of(self.seed, "outer", t)), which
 
     def _next(self, rows: Rows, t: int, seed: int) -> tuple[Rows, Rows]:
-        """The samples of a group for the t-th look: which they are, and what their draws depend on."""
+        """The samples of a group for the t-th estimate: rows, and positions that key their random numbers."""
         return self.trainer.order_of(rows, seed, self.size)(t * self.size, self.size)
 
     def _labelled(self, batch: tuple[Any, Rows]) -> tuple[Any, Tensor]:
@@ -188,12 +188,12 @@ class Hypergradient:
         return inputs, self.trainer.labels[torch.from_numpy(which).to(self.trainer.device)]
 
     def _inner(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What the task's own loss is computed from, that loss in each group, and what a row's curvature counts."""
+        """The outputs, the task's own loss in each group, and the weight of each row's curvature."""
         outputs, losses, curvature = self.trainer.inner_outputs(inputs, labels)
         return outputs, losses.view(len(self.groups), -1).mean(1), curvature
 
     def _outputs_and_losses(self, inputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """What the model says, and the loss of each group."""
+        """The outputs, and the loss of each group."""
         with self.trainer.precision():
             outputs = self.trainer.outputs(inputs, len(labels), self.trainer.model).float()
         losses = self.trainer.output_losses(outputs, labels)
@@ -201,15 +201,15 @@ class Hypergradient:
 
 
 def rows_of_groups(trainer: Trainer) -> list[Rows]:
-    """What is trained on in each group."""
+    """The training samples of each group."""
     groups = trainer.data.groups[trainer.rows]
     return [trainer.rows[groups == number] for number in range(len(trainer.data.group_names))]
 
 
-def bends(logits: Tensor, multilabel: bool) -> Any:
-    """Each sample's Hessian of the loss by the logits, times a matrix of their shape; labels play no part in it."""
+def loss_curvature(logits: Tensor, multilabel: bool) -> Any:
+    """Each sample's Hessian of the loss by the logits, times a matrix of their shape; labels do not matter."""
     if multilabel:
         p = torch.sigmoid(logits)
-        return lambda pushed: p * (1 - p) * pushed / logits.shape[1]
+        return lambda v: p * (1 - p) * v / logits.shape[1]
     p = torch.softmax(logits, 1)
-    return lambda pushed: p * (pushed - (p * pushed).sum(1, keepdim=True))
+    return lambda v: p * (v - (p * v).sum(1, keepdim=True))

@@ -1,4 +1,4 @@
-"""The multiplicative update of the groups' weights (mirror descent), and what the weights are worth."""
+"""The multiplicative update of the groups' weights (mirror descent), and their effective sample size."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from augtree.errors import ArgumentError
 
 Floats = NDArray[np.float64]
 LEAST = 1e-6
-"""No weight falls below this: a group that is gone could never come back."""
-
-
+"""No weight falls below this: a group at 0 could never come back."""
 FARTHEST = 1.0
-"""In one update no two weights drift apart by more than e to this: d is from a batch or two, and may be wrong."""
+"""In one update the ratio of two weights changes by at most e to this: d is estimated from one or two batches."""
 
 
 def update(w: Floats, d: Floats, eta: float) -> Floats:
@@ -31,7 +29,7 @@ def update(w: Floats, d: Floats, eta: float) -> Floats:
 
 
 def effective_size(w: Floats, counts: NDArray[np.int64]) -> float:
-    """N_w of the paper, (sum w_g^2 / n_g)^-1: as many samples as the groups are worth at these weights.
+    """N_w of the paper, (sum w_g^2 / n_g)^-1: the effective number of samples at these weights.
 
     >>> effective_size(np.array([0.5, 0.5]), np.array([20, 20]))
     40.0

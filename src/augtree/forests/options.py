@@ -1,12 +1,18 @@
-"""How the weights of the groups are learned."""
+"""The options of Algorithm 2: how the weights of the groups are learned.
+
+With outer="train", as the paper writes it, the groups' proportions are optimal already. The Hessian of a network is
+mostly not positive; its Gauss-Newton part is never negative. With d="cosine", the effect of eta does not depend on
+the scale of the losses.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from augtree.errors import number, one_of, whole_number
+from augtree.errors import ArgumentError, number, one_of, whole_number
 
 CHOICES = {
     "outer": ("val", "train"),
@@ -20,36 +26,45 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Weighting:
-    """The options of Algorithm 2, with the paper's alpha and eta; start="uniform", d="raw" are the paper's too."""
+    """The options of Algorithm 2. The paper has start="uniform" and d="raw"; alpha and eta are the paper's.
+
+    Examples
+    --------
+    >>> from augtree import Weighting
+    >>> Weighting(target="worst", alpha=20).alpha
+    20
+    >>> Weighting(alpha=0)
+    Traceback (most recent call last):
+    augtree.errors.ArgumentError: alpha must be a whole number from 1 to 1000000000, got 0
+
+    """
 
     alpha: int = 50
     """SGD steps between two updates of the weights."""
     eta: float = 0.1
-    """How far an update goes; with 0 the weights stay as they begin."""
+    """Step size of an update; with 0 the weights stay as they start."""
     start: str = "proportions"
-    """The weights at first: the groups' proportions in the training data, or (uniform) all the same."""
+    """The first weights: the groups' proportions in the training data (proportions), or all equal (uniform)."""
     outer: str = "val"
-    """The loss that the weights should lower: on clean validation data; or, as the paper writes it, on the training
-    data as the trees make them, where the groups' proportions are optimal already."""
+    """The samples whose loss the weights lower: validation (val), or augmented training samples (train)."""
     target: str = "average"
-    """Whether that is the average over the groups, by their proportions, or the worst group's."""
+    """The loss that the weights lower: the groups' average by proportions (average), or the worst group's (worst)."""
     d: str = "cosine"
-    """The direction divided by the lengths of its two factors, so that eta is no matter of scale; or raw."""
+    """The update's direction: divided by the lengths of its two factors (cosine), or as it is (raw)."""
     solver: str = "cg"
-    """Conjugate gradients, or the paper's stochastic series."""
+    """Conjugate gradients (cg), or the paper's stochastic series (series)."""
     product: str = "gauss-newton"
-    """The Gauss-Newton part of the Hessian, which is never negative; hessian; or (auto) the Hessian until it is found
-    not to be positive, which with networks is mostly at once."""
+    """The matrix of the solve: gauss-newton, hessian, or auto (hessian until it is found not to be positive)."""
     damping: float = 0.3
-    """Is added to the diagonal."""
+    """Added to the diagonal of the matrix of the solve."""
     iterations: int = 4
-    """Products in a solve, at most."""
+    """The most matrix-vector products in a solve."""
     tolerance: float = 0.1
-    """A solve ends when the residual is so small."""
+    """The relative residual at which a solve ends."""
     scale: float = 20.0
-    """What the series divides the Hessian by: more than half of its largest eigenvalue."""
+    """The divisor of the matrix in the series: more than half of its largest eigenvalue."""
     batch: int | None = None
-    """Samples of each group in an update (default: as many as make a batch, at least 16)."""
+    """Samples of each group in an update; by default a batch is divided among the groups, at least 16 each."""
 
     def __post_init__(self) -> None:
         whole_number("alpha", self.alpha, 1, 10**9)
@@ -65,9 +80,24 @@ class Weighting:
 
     @property
     def fewest_val(self) -> int:
-        """Validation samples that each group needs for this."""
+        """The fewest validation samples that each group needs."""
         return 1 if self.outer == "val" and self.eta > 0 else 0
 
     def spec(self) -> dict[str, Any]:
         """The options as a value for a file."""
         return dataclasses.asdict(self)
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Weighting:
+        """From such a value; options that only other versions have are left out."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in spec.items() if name in known})
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Weighting:
+        """From options by name; an ArgumentError names the known ones."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in options:
+            if name not in known:
+                raise ArgumentError(name, f"must be one of {', '.join(known)}", options[name])
+        return cls(**options)

@@ -1,4 +1,4 @@
-"""What a forest comes with: its weights and their way, how every group does, and what mattered there."""
+"""The result of a forest: the weights and their history, the measures of each group, the cost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from augtree.policies import Forest
 from augtree.search.play import in_words
 from augtree.search.result import TreeResult
 from augtree.tables import markdown
+from augtree.tasks.trainer import Trainer
 from augtree.training.metrics import METRICS
-from augtree.training.trainer import Passes, State, Trainer
+from augtree.training.state import Passes, State
 
 Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By split, by group (and `all`), by metric; `samples` is their number."""
@@ -29,44 +30,66 @@ Measures = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class ForestResult:
-    """The outcome of `search_forest` and `fit_forest`."""
+    """The result of `search_forest` and `fit_forest`.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> data = at.data.load("digits", train=60, val=60)
+    >>> data = at.data.group(data, lambda picture: "dark" if picture.float().mean() < 78 else "bright")
+    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=2, batch_size=16)
+    >>> result = at.fit_forest(data, task, alpha=1)
+    >>> sorted(result.weights)
+    ['bright', 'dark']
+    >>> result.verdict().startswith("accuracy on test data: ")
+    True
+
+    """
 
     forest: Forest
+    """The trees of the groups and their weights."""
     model: nn.Module = field(repr=False)
     """The trained model, in eval mode; pictures are normalised by `mean` and `std` of 0..1."""
     weights: Mapping[str, float]
+    """The weight of each group at the end."""
     history: Sequence[Mapping[str, Any]] = field(repr=False)
     """A row for each update of the weights."""
     measures: Measures = field(repr=False)
-    """How the model does."""
+    """The metrics of the model on each split, on all samples and in each group."""
     plain: Measures = field(repr=False)
-    """How a model without augmentation or weights does, trained for as long; empty where that was left out."""
+    """The same of a model without augmentation and weights, trained for as long; empty where that was left out."""
     effective_size: float
-    """N_w: as many samples as the groups are worth at these weights."""
+    """N_w of the paper: the effective number of training samples at these weights."""
     similarity: Mapping[str, Any] = field(repr=False)
     """The paper's s(i, j) of the groups' features, without and with the forest; empty where that was left out."""
     trees: Mapping[str, TreeResult] = field(repr=False)
-    """The search of each group's tree, with the paper's method; else empty."""
+    """The result of each group's search, with the paper's method; else empty."""
     cost: Mapping[str, float]
     """Training equivalents and seconds, of the searches and of the weighted training."""
     notes: Sequence[str]
+    """What a reader of the result should know."""
     metric: str
+    """The task's metric."""
     deterministic: bool
+    """Whether the same call gives the same bits on this device."""
     mean: tuple[float, ...] = ()
+    """Of the training pictures, by channel."""
     std: tuple[float, ...] = ()
+    """Of the training pictures, by channel."""
     out_of_play: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What left each group's play; empty where nothing was searched, or with the paper's method."""
     findings: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
-    """What each look said of each factor, in all groups together and in each."""
+    """The finding of each look on each factor, in all groups together and in each."""
     cooled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Validation loss and metric after each of the last cool-downs: with the forest, and with one policy for all."""
     members: Sequence[str] = ()
     """The cool-downs whose average the model is."""
     state: State | None = field(default=None, repr=False)
-    """The model as the trainer keeps it."""
+    """The model's tensors, as a trainer takes them."""
     passes: Passes = field(default_factory=Passes, repr=False)
     """The samples that went through models."""
     out: Path | None = None
+    """The run's folder."""
 
     def average(self, split: str = "test", measures: Measures | None = None) -> float | None:
         """The metric on all samples of a split; None where it does not exist there."""
@@ -78,11 +101,11 @@ class ForestResult:
 
     @property
     def judged_on(self) -> str:
-        """The split that a table is about."""
+        """The split that the table shows: test, or validation where there is none."""
         return "test" if "test" in self.measures else "val"
 
     def verdict(self) -> str:
-        """What the forest brought, in a sentence or two."""
+        """The model's metric on average and in the worst group, in a sentence or two."""
         split = self.judged_on
         mine, worst = self.average(split), self.worst(split)
         if mine is None or worst[1] is None:
@@ -129,7 +152,7 @@ class ForestResult:
         return markdown(dict(zip(head, zip(*body, strict=True), strict=True)))
 
     def about(self, group: str) -> str:
-        """What there is to say of a group's tree in a few words."""
+        """A group's policy in a few words."""
         if self.out_of_play:
             return ", ".join(map(in_words, self.out_of_play[group])) if group in self.out_of_play else ""
         return most_important(self.trees.get(group))
@@ -159,7 +182,7 @@ class ForestResult:
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
     def weights_csv(self) -> str:
-        """The way of the weights: a row for each update."""
+        """The history of the weights as CSV: a row for each update."""
         text = io.StringIO()
         columns = [f"{what} {group}" for what in ("w", "d", "outer") for group in self.weights]
         writer = csv.writer(text, lineterminator="\n")
@@ -172,7 +195,7 @@ class ForestResult:
         return text.getvalue()
 
     def groups_csv(self) -> str:
-        """How every group does."""
+        """The measures as CSV: a row for each split and group."""
         text = io.StringIO()
         rows = self.table()
         writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
@@ -182,7 +205,7 @@ class ForestResult:
 
 
 def most_important(found: TreeResult | None) -> str:
-    """What a group's tree owes most to."""
+    """The most important transform of a group's tree."""
     if found is None:
         return ""
     if not found.importances:
@@ -191,8 +214,8 @@ def most_important(found: TreeResult | None) -> str:
     return f"{name} {importance}"
 
 
-def measured(trainer: Trainer, state: State) -> dict[str, dict[str, dict[str, float]]]:
-    """How a model does on each split, in every group and on the whole."""
+def measures_by_group(trainer: Trainer, state: State) -> dict[str, dict[str, dict[str, float]]]:
+    """The metrics of a model on each split, on all samples and in each group."""
     data: Dataset = trainer.data
     out: dict[str, dict[str, dict[str, float]]] = {}
     for split in ("val", "test"):

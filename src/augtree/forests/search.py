@@ -1,7 +1,7 @@
-"""`search_forest` and `fit_forest`: Algorithm 2 as a whole, in a folder, resumable.
+"""`search_forest` and `fit_forest`: Algorithm 2 as a whole, as a run that can be resumed.
 
 out/forest.json       the trees and their weights; beside it the model, tables and pictures
-With the paper's method:
+With method "paper" also:
 out/groups/00-NAME/   the search of a group's tree, a run of its own
 out/fit/              the weighted training
 """
@@ -9,55 +9,47 @@ out/fit/              the weighted training
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from augtree.data import Dataset
 from augtree.data.groups import check_groups
 from augtree.errors import ArgumentError, DataError, RunError, one_of, whole_number
-from augtree.forests.algorithm2 import Progress, WeightedTraining
-from augtree.forests.analysis import average, between, disparity, features_by_group, similarity
-from augtree.forests.group_trees import group_alone, silent, trees_of_groups
-from augtree.forests.legs import Legs
+from augtree.forests.algorithm2 import WeightedState, WeightedTraining
+from augtree.forests.checkpointed import CheckpointedTraining
+from augtree.forests.group_trees import group_alone, trees_of_groups
 from augtree.forests.mirror import effective_size
 from augtree.forests.options import Weighting
-from augtree.forests.result import ForestResult, measured
-from augtree.forests.shared_trunk import Ended, SharedTrunk
+from augtree.forests.plain import compare_with_plain
+from augtree.forests.result import ForestResult, measures_by_group
+from augtree.forests.shared_trunk import SharedTrunk
 from augtree.policies import Forest, Tree, load
-from augtree.policies.codec import Reader, to_json
-from augtree.runs.store import VERSION, Run, read_spec
+from augtree.policies.codec import to_json
+from augtree.runs.events import Note, Planned, Watch, silent
+from augtree.runs.spec import Transforms, begin, restore, restore_space, run_spec, space_spec
+from augtree.runs.store import Run, read_spec
 from augtree.search.branches import check_sendable
-from augtree.search.result import TreeResult, cost
-from augtree.search.rounds import searched_space
-from augtree.search.scorers import Cooldown, ScorerOptions
-from augtree.search.scorers.base import Bench
-from augtree.search.search import (
-    H,
-    Watch,
-    check_data,
-    checked_options,
-    data_again,
-    passes_of_one,
-    scorer_again,
-    space_again,
-    space_for,
-    space_spec,
-    surroundings,
-    task_again,
-    told_budget,
-)
+from augtree.search.cooldown_search import searched_space
+from augtree.search.options import H, SearchOptions, restore_scorer
+from augtree.search.result import TreeResult, cost_of
+from augtree.search.scorers import ScorerOptions
+from augtree.search.scorers.base import ScoringContext
+from augtree.search.search import check_data, space_for
 from augtree.tasks import Classification, Task
+from augtree.tasks.trainer import Trainer
 from augtree.training.model_files import model_files
-from augtree.training.trainer import Passes, State, Trainer
-from augtree.transforms import Identity, Space, Transform
+from augtree.training.state import Passes, State
+from augtree.transforms import Space, Transform
 
+METHODS = ("shared", "paper")
+SCORERS = {"shared": "cooldown", "paper": "density"}
+"""The default scorer of each method."""
 BESIDE = ("plain", "features", "pair/")
-"""What is trained beside a forest to compare it with: no part of what it cost."""
+"""Units of models that a forest is compared with: they are no part of its cost."""
 
 
 def search_forest(
@@ -82,177 +74,161 @@ def search_forest(
     """One policy for each group of a data set, and one model on all of them with learned weights.
 
     With method "shared" all groups share one trunk, as in `search_tree` with the scorer cooldown: every look is
-    judged group by group, what clearly harms a group leaves that group's play, and the weights are learned in the
-    last part of the training. `budget` is that of `search_tree`, and `workers` cool-downs are done side by side.
+    judged group by group, what clearly harms a group is taken out of play for that group, and the weights are learned
+    in the last part of the training. Method "paper" is the paper's: a tree for each group from its samples alone,
+    then Algorithm 2 from uniform weights with raw directions.
 
-    Method "paper" is the paper's own way: a tree for each group from its samples alone (scorer density, unless
-    another is asked for; `depth`, `probabilities`, `budget` and `check` are of each search, `workers` searches run
-    side by side), then Algorithm 2 from uniform weights with raw directions.
+    Parameters
+    ----------
+    data
+        The data set, in groups; each needs validation samples.
+    task
+        Model, length of a training, metric; by default `Classification()`.
+    space
+        The transforms to search among; by default `spaces.auto(data)`.
+    depth
+        Levels of a group's tree.
+    scorer
+        cooldown with method "shared"; density or retrain with method "paper".
+    probabilities
+        The probabilities that a node may have (method "paper").
+    seed
+        The same seed gives the same result.
+    out
+        The folder of the run; without one, nothing is saved.
+    budget
+        As in `search_tree`; with method "paper", for each group's search.
+    check
+        As in `search_tree`, for each group's search (method "paper").
+    workers
+        Cool-downs (with method "paper": searches) side by side; the result is the same.
+    method
+        shared or paper.
+    plain
+        Whether to train a model without augmentation and weights too, to compare the groups with.
+    pairs
+        Whether to train a plain model on each pair of groups too, for the similarity of their features.
+    watch
+        Called with every event (`augtree.runs.events`).
+    weighting
+        Options of `augtree.Weighting`: alpha, eta, target="worst", ...
 
-    `weighting` are options of `augtree.forests.Weighting`: alpha, eta, target="worst", ... `plain` also trains a
-    model without any of this, to hold the groups' results and features against; `pairs` also trains a plain model on
-    each pair of groups, for the similarity of their features there.
+    Examples
+    --------
+    >>> import augtree as at
+    >>> data = at.data.load("digits", train=60, val=60)
+    >>> data = at.data.group(data, lambda picture: "dark" if picture.float().mean() < 78 else "bright")
+    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=10, batch_size=16)
+    >>> result = at.search_forest(data, task, budget=1, alpha=2)
+    >>> sorted(result.forest.groups)
+    ['bright', 'dark']
+
     """
     task = task or Classification()
     space = space_for(data, task, space)
     if one_of("method", method, METHODS) == "paper":
         weighting = {"start": "uniform", "d": "raw", **weighting}
-    scorer = ("density" if method == "paper" else "cooldown") if scorer is None else scorer
-    options = weighting_of(weighting)
-    wanted = checked_options(depth, scorer, probabilities, seed, budget, check, "greedy")
-    if isinstance(wanted.scorer, Cooldown) != (method == "shared"):
+    weights = Weighting.of(weighting)
+    options = SearchOptions(depth, scorer or SCORERS[method], probabilities, seed, budget, check, workers=workers)
+    if options.by_cooldown != (method == "shared"):
         rule = "must be cooldown with method shared, and another with method paper"
-        raise ArgumentError("scorer", rule, wanted.scorer.spec()["name"])
-    whole_number("workers", workers, 1, 1024)
+        raise ArgumentError("scorer", rule, options.scoring.spec()["name"])
     check_data(data, space)
     check_groups(data)
-    wanted.scorer.check(task)
-    if workers > 1:
-        check_sendable(task, space, workers)
-    if method == "shared":
-        space, task = searched_space(space, data, task)
-    spec = {
-        "version": VERSION,
-        "kind": "forest",
-        "data": data_spec(data),
-        "task": task.spec(),
-        "space": space_spec(space),
-        "depth": wanted.depth,
-        "seed": wanted.seed,
-        "check": wanted.check,
-        "probabilities": list(wanted.probabilities),
-        "scorer": wanted.scorer.spec(),
-        "method": method,
-        "weighting": options.spec(),
-        "plain": plain,
-        "pairs": pairs,
-    }
-    budget = budget if budget is None or isinstance(budget, str) else float(budget)
+    options.scoring.check(task)
+    if options.workers > 1:
+        check_sendable(task, space, options.workers)
+    beside = {"plain": plain, "pairs": pairs}
+    more = {**options.spec(), "method": method, "weighting": weights.spec(), **beside}
+    if method == "paper":
+        spec = run_spec("forest", data, task, space=space_spec(space), **more)
+        return by_the_paper(data, task, space, options, spec, out, watch, {**beside, **weighting})
+    space, task = searched_space(space, data, task)
     trainer = task.prepare(data)
-    if method == "shared":
-        spec |= {
-            "budget": budget,
-            "begins": trainer.identity(wanted.seed),
-        }  # the trunk is as long as the budget allows
-    with Run.begin(out, spec) as run:
-        run.tell("budget", budget)
-        run.tell("status", "begun")
-        if method == "paper":
-            how = {"scorer": wanted.scorer, "probabilities": wanted.probabilities, "check": wanted.check}
-            how |= {"depth": wanted.depth, "seed": wanted.seed, "budget": budget}
-            extras = {"plain": plain, "pairs": pairs, **weighting}
-            result = by_the_paper(data, task, space, run, how, workers, watch, extras)
-            ended = [status_of(found.out) for found in result.trees.values()]
-        else:
-            limits = (wanted.most_passes, wanted.most_seconds)
-            bench = Bench(trainer, list(space), wanted.probabilities, wanted.seed, run, told=watch)
-            notes = list(surroundings(run, bench.trainer))
-            search = SharedTrunk(bench, cast(Cooldown, wanted.scorer), options, workers, watch, notes)
-            result = finished(search, search.search(space, limits), plain, pairs)
-            ended = []
+    spec = run_spec("forest", data, task, space=space_spec(space), **more)
+    with begin(out, spec, trainer, options.seed) as run:
+        run.record_fact("budget", options.budget)
+        context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=watch)
+        result = on_shared_trunk(SharedTrunk(context, options, weights), space, plain=plain, pairs=pairs)
         write_forest(run, result, data, task)
-        run.tell("status", "spent" if "spent" in ended else "done")
+        run.record_fact("status", "done")
         return result
 
 
-METHODS = ("shared", "paper")
-
-
-def by_the_paper(
-    data: Dataset,
-    task: Task,
-    space: Space,
-    run: Run,
-    how: dict[str, Any],
-    workers: int,
-    watch: Watch,
-    extras: dict[str, Any],
-) -> ForestResult:
-    """Algorithm 2 as the paper writes it: each group's tree from its own samples, then one weighted training."""
-    for group in data.group_names:
-        task.check(group_alone(data, group))
-    for line in surroundings(run, task.prepare(data)):
-        watch("note", text=line)
-    grown = trees_of_groups(data, task, space, run, how, workers, watch)
-    folder = None if run.folder is None else run.folder / "fit"
-    found = {group: result.tree for group, result in grown.items()}
-    make_room(folder, found)
-    result = fit_forest(data, task, found, seed=how["seed"], out=folder, watch=watch, **extras)
-    notes = [f"{group}: {note}" for group, search in grown.items() for note in search.notes]
-    return replace(
-        result, trees=grown, cost={**cost_of(grown), **result.cost}, notes=[*notes, *result.notes], out=run.folder
+def on_shared_trunk(search: SharedTrunk, space: Space, *, plain: bool, pairs: bool) -> ForestResult:
+    """Method "shared": every group's policy and the weights from one trunk."""
+    trainer, run = search.trainer, search.run
+    ended = search.search(space)
+    measures = measured(run, trainer, ended.state)
+    spent = cost_of(run, trainer, *BESIDE)
+    before, similarity = compare_with_plain(
+        trainer, run, ended.state, search.seed, search.context.watch, plain=plain, pairs=pairs
     )
-
-
-def finished(search: SharedTrunk, ended: Ended, plain: bool, pairs: bool) -> ForestResult:
-    """What a search on one trunk gives."""
-    trainer, run, progress = search.trainer, search.run, ended.progress
-    found = run.unit("measures", lambda: (measured(trainer, ended.state), None)).value
-    spent = cost(run, passes_of_one(trainer), *BESIDE)
-    more = against_plain(trainer, run, ended.state, search.seed, search.watch, plain=plain, pairs=pairs)
-    weights = dict(zip(trainer.data.group_names, map(float, progress.w), strict=True))
-    counts = np.array([len(trainer.data.indices("train", group)) for group in weights], np.int64)
-    forest = Forest({group: (member.tree, weights[group]) for group, member in ended.forest.groups.items()})
-    return ForestResult(
-        forest=forest,
-        model=trainer.module(ended.state),
-        weights=weights,
-        history=progress.history,
-        measures=found,
-        plain=more[0],
-        effective_size=effective_size(progress.w, counts),
-        similarity=more[1],
-        trees={},
+    return forest_result(
+        run,
+        trainer,
+        {group: member.tree for group, member in ended.forest.groups.items()},
+        ended.weighted,
+        ended.state,
+        measures=measures,
+        plain=before,
+        similarity=similarity,
         cost={"search_equivalents": spent.training_equivalents, "search_seconds": spent.seconds},
-        notes=[*search.notes, *skipped_updates(progress)],
-        metric=trainer.task.metric,
-        deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
-        mean=trainer.mean_and_std()[0],
-        std=trainer.mean_and_std()[1],
+        notes=[*ended.notes, *skipped_updates(ended.weighted)],
         out_of_play={group: sorted(play.out) for group, play in ended.plays.items()},
         findings=[finding.row() for finding in ended.findings],
         cooled=ended.cooled,
         members=ended.members,
         state=ended.state,
         passes=Passes(spent.forward, spent.backward),
-        out=run.folder,
     )
 
 
-def skipped_updates(progress: Progress) -> list[str]:
-    """A note where updates of the weights were skipped."""
-    skipped = [row["skipped"] for row in progress.history if row["skipped"]]
-    if not skipped:
-        return []
-    return [f"{len(skipped)} of {len(progress.history)} updates of the weights were skipped: {skipped[0]}"]
+def by_the_paper(
+    data: Dataset,
+    task: Task,
+    space: Space,
+    options: SearchOptions,
+    spec: Mapping[str, Any],
+    out: str | Path | None,
+    watch: Watch,
+    fit: Mapping[str, Any],
+) -> ForestResult:
+    """Method "paper": each group's tree from its own samples, then one weighted training."""
+    with begin(out, spec, task.prepare(data)) as run:
+        run.record_fact("budget", options.budget)
+        for group in data.group_names:
+            task.check(group_alone(data, group))
+        for note in run.notes:
+            watch(Note(note))
+        how = {
+            name: getattr(options, name) for name in ("scorer", "probabilities", "check", "depth", "seed", "budget")
+        }
+        grown = trees_of_groups(data, task, space, run, how, options.workers, watch)
+        folder = None if run.folder is None else run.folder / "fit"
+        trees = {group: result.tree for group, result in grown.items()}
+        remove_other_fit(folder, trees)
+        result = fit_forest(data, task, trees, seed=options.seed, out=folder, watch=watch, **fit)
+        notes = [f"{group}: {note}" for group, search in grown.items() for note in search.notes]
+        cost = {**cost_of_searches(grown), **result.cost}
+        result = replace(result, trees=grown, cost=cost, notes=[*notes, *result.notes], out=run.folder)
+        write_forest(run, result, data, task)
+        spent = any(status_of(search.out) == "spent" for search in grown.values())
+        run.record_fact("status", "spent" if spent else "done")
+        return result
 
 
-def against_plain(
-    trainer: Trainer, run: Run, theta: State, seed: int, watch: Watch, *, plain: bool, pairs: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Beside a plain model, and plain models of pairs of groups, where these were asked for."""
-    before: dict[str, Any] = {}
-    alike: dict[str, Any] = {}
-    if plain:
-        watch("plain")
-        before, alike = held_against_plain(trainer, run, theta, seed)
-    if pairs:
-        alike["pairs"] = pairs_of_groups(trainer.data, trainer.task, run, seed, watch)
-    return before, alike
-
-
-def cost_of(grown: Mapping[str, TreeResult]) -> dict[str, float]:
-    """What the groups' trees cost."""
+def cost_of_searches(grown: Mapping[str, TreeResult]) -> dict[str, float]:
     return {
         "search_equivalents": sum(result.cost.training_equivalents for result in grown.values()),
         "search_seconds": sum(result.cost.seconds for result in grown.values()),
     }
 
 
-def make_room(folder: Path | None, trees: Mapping[str, Tree]) -> None:
-    """Remove the weighted training of other trees: those of a smaller budget."""
-    mine = {group: to_json(tree) for group, tree in trees.items()}
-    if folder is not None and (folder / "spec.json").is_file() and read_spec(folder).get("trees") != mine:
+def remove_other_fit(folder: Path | None, trees: Mapping[str, Tree]) -> None:
+    """Remove the weighted training of other trees, which a smaller budget had given."""
+    texts = {group: to_json(tree) for group, tree in trees.items()}
+    if folder is not None and (folder / "spec.json").is_file() and read_spec(folder).get("trees") != texts:
         shutil.rmtree(folder)
 
 
@@ -276,126 +252,119 @@ def fit_forest(
     watch: Watch = silent,
     **weighting: Any,
 ) -> ForestResult:
-    """Learn one model and the weights of the groups, for trees that are there already.
+    """Learn one model and the weights of the groups, for given trees: Algorithm 2 from its fourth line on.
 
-    `trees` has one for each group of the data: a tree, or its file; without any, all are empty. `weighting` are
-    options of `augtree.forests.Weighting`.
+    Parameters
+    ----------
+    data
+        The data set, in groups.
+    task
+        Model, length of a training, metric; by default `Classification()`.
+    trees
+        A tree, or the file of one, for each group of the data; by default all are empty.
+    seed
+        The same seed gives the same result.
+    out
+        The folder of the run; without one, nothing is saved.
+    plain, pairs, watch, weighting
+        As in `search_forest`.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> data = at.data.load("digits", train=60, val=60)
+    >>> data = at.data.group(data, lambda picture: "dark" if picture.float().mean() < 78 else "bright")
+    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=4, batch_size=16)
+    >>> rotate = at.Tree().with_node(1, at.transforms.Rotate(0.4), p=0.5)
+    >>> result = at.fit_forest(data, task, {"dark": rotate, "bright": at.Tree()}, alpha=2)
+    >>> result.forest["dark"].tree == rotate
+    True
+
     """
-    task, options = task or Classification(), weighting_of(weighting)
+    task, options = task or Classification(), Weighting.of(weighting)
     seed = whole_number("seed", seed, 0, 2**63 - 1)
-    planted = checked_trees(data, trees)
+    checked = check_trees(data, trees)
     check_groups(data, options.fewest_val)
     if not len(data.indices("val")) and not len(data.indices("test")):
         raise DataError(f"{data.name} must have validation or test samples to judge by, got {data.counts}")
-    even = 1 / len(planted)
-    forest = Forest({group: (tree, even) for group, tree in planted.items()})
-    spec = {
-        "version": VERSION,
-        "kind": "fit",
-        "data": data_spec(data),
-        "task": task.spec(),
-        "trees": {group: to_json(tree) for group, tree in planted.items()},
-        "weighting": options.spec(),
-        "seed": seed,
-        "plain": plain,
-        "pairs": pairs,
-    }
     trainer = task.prepare(data)
-    spec |= {"begins": trainer.identity(seed)}
-    with Run.begin(out, spec) as run:
-        run.meter.read = lambda: (trainer.passes.forward, trainer.passes.backward)
-        notes = list(surroundings(run, trainer))
-        watch("plan", steps=trainer.total_steps, training="weighted training", notes=notes)
-        training = WeightedTraining(trainer, forest, options, seed)
-        at = Legs(training, run, watch).finished()
-        found = run.unit("measures", lambda: (measured(trainer, at.theta), None)).value
-        before, alike = against_plain(trainer, run, at.theta, seed, watch, plain=plain, pairs=pairs)
+    texts = {group: to_json(tree) for group, tree in checked.items()}
+    more = {"trees": texts, "weighting": options.spec(), "seed": seed, "plain": plain, "pairs": pairs}
+    with begin(out, run_spec("fit", data, task, **more), trainer, seed) as run:
+        notes = list(run.notes)
+        line = f"The weighted training: {trainer.total_steps} steps."
+        watch(Planned(notes=list(notes), lines=[line], steps=trainer.total_steps))
+        even = Forest({group: (tree, 1 / len(checked)) for group, tree in checked.items()})
+        training = WeightedTraining(trainer, even, options, seed)
+        weighted = CheckpointedTraining(training, run, watch).finish()
+        measures = measured(run, trainer, weighted.theta)
+        before, similarity = compare_with_plain(trainer, run, weighted.theta, seed, watch, plain=plain, pairs=pairs)
         if options.eta > 0 and training.rounds < 2:
             notes.append(f"The weights were never updated: {trainer.total_steps} steps are not more than alpha.")
-        notes += skipped_updates(at)
-        names = data.group_names
-        weights = {name: float(w) for name, w in zip(names, at.w, strict=True)}
-        legs = list(run.units("leg/"))
-        passes, seconds = sum(u.forward + u.backward for u in legs), sum(u.seconds for u in legs)
-        result = ForestResult(
-            forest=Forest({name: (planted[name], weights[name]) for name in names}),
-            model=trainer.module(at.theta),
-            weights=weights,
-            history=at.history,
-            measures=found,
+        result = forest_result(
+            run,
+            trainer,
+            checked,
+            weighted,
+            weighted.theta,
+            measures=measures,
             plain=before,
-            effective_size=effective_size(at.w, training.counts),
-            similarity=alike,
-            trees={},
-            cost={"fit_equivalents": round(passes / passes_of_one(trainer), 3), "fit_seconds": round(seconds, 2)},
-            notes=notes,
-            metric=task.metric,
-            deterministic=trainer.device.type == "cpu" or task.deterministic,
-            mean=trainer.mean_and_std()[0],
-            std=trainer.mean_and_std()[1],
-            out=run.folder,
+            similarity=similarity,
+            cost=cost_of_fit(run, trainer),
+            notes=[*notes, *skipped_updates(weighted)],
         )
         write_forest(run, result, data, task)
-        run.tell("status", "done")
+        run.record_fact("status", "done")
         return result
 
 
-def held_against_plain(trainer: Trainer, run: Run, theta: State, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A model without augmentation and weights: how its groups do, and how alike their features are in both."""
-    split = "test" if len(trainer.data.indices("test")) else "val"
-
-    def work() -> tuple[dict[str, Any], None]:
-        state = trainer.fit(Identity(), seed)
-        return {
-            "measures": measured(trainer, state),
-            "alike": between(features_by_group(trainer, state, split)),
-        }, None
-
-    before = run.unit("plain", work).value
-    after = run.unit("features", lambda: ({"alike": between(features_by_group(trainer, theta, split))}, None)).value
-    alike = {
-        "split": split,
-        "without": before["alike"],
-        "with": after["alike"],
-        "average_without": average(before["alike"]),
-        "average_with": average(after["alike"]),
-        "disparity": disparity(trainer.data),
-    }
-    return before["measures"], alike
-
-
-def pairs_of_groups(data: Dataset, task: Task, run: Run, seed: int, watch: Watch) -> list[dict[str, Any]]:
-    """A plain model on each pair of groups alone: how alike their features are in it, beside how they differ."""
-    apart = {tuple(row["groups"]): row for row in disparity(data)}
-    found = []
-    for (i, one), (j, other) in combinations(enumerate(data.group_names), 2):
-        watch("pair", groups=(one, other))
-
-        def work(one: str = one, other: str = other) -> tuple[dict[str, Any], None]:
-            both = data.take(np.sort(np.concatenate([data.indices(None, group) for group in (one, other)])))
-            trainer = task.prepare(both)
-            splits = [split for split in ("test", "val") if all(len(both.indices(split, g)) for g in (one, other))]
-            split = [*splits, "train"][0]
-            features = features_by_group(trainer, trainer.fit(Identity(), seed), split)
-            return {"similarity": similarity(features[one], features[other])}, None
-
-        value = run.unit(f"pair/{i}/{j}", work).value
-        found.append({"groups": [one, other], **value, **apart.get((one, other), {})})
-    return found
+def forest_result(
+    run: Run, trainer: Trainer, trees: Mapping[str, Tree], weighted: WeightedState, theta: State, **more: Any
+) -> ForestResult:
+    """A result from the end of a weighted training."""
+    data, task = trainer.data, trainer.task
+    weights = {group: float(w) for group, w in zip(data.group_names, weighted.w, strict=True)}
+    counts = np.array([len(data.indices("train", group)) for group in weights], np.int64)
+    mean, std = trainer.mean_and_std()
+    return ForestResult(
+        forest=Forest({group: (trees[group], weights[group]) for group in trees}),
+        model=trainer.module(theta),
+        weights=weights,
+        history=weighted.history,
+        effective_size=effective_size(weighted.w, counts),
+        trees={},
+        metric=task.metric,
+        deterministic=trainer.device.type == "cpu" or task.deterministic,
+        mean=mean,
+        std=std,
+        out=run.folder,
+        **more,
+    )
 
 
-def weighting_of(given: Mapping[str, Any]) -> Weighting:
-    """The options of the weights' learning."""
-    try:
-        return Weighting(**given)
-    except TypeError:
-        known = list(Weighting.__dataclass_fields__)
-        wrong = next(name for name in given if name not in known)
-        raise ArgumentError(wrong, f"must be one of {', '.join(known)}", given[wrong]) from None
+def measured(run: Run, trainer: Trainer, state: State) -> dict[str, Any]:
+    """The metrics of a model in every group, as a unit of the run."""
+    return run.unit("measures", lambda: (measures_by_group(trainer, state), None)).value
 
 
-def checked_trees(data: Dataset, trees: Mapping[str, Tree | str | Path] | None) -> dict[str, Tree]:
-    """A tree for each group."""
+def cost_of_fit(run: Run, trainer: Trainer) -> dict[str, float]:
+    """The cost of the weighted training."""
+    units = list(run.units("leg/"))
+    passes, seconds = sum(u.forward + u.backward for u in units), sum(u.seconds for u in units)
+    one = trainer.total_steps * trainer.passes_a_step
+    return {"fit_equivalents": round(passes / one, 3), "fit_seconds": round(seconds, 2)}
+
+
+def skipped_updates(weighted: WeightedState) -> list[str]:
+    """A note where updates of the weights were skipped."""
+    skipped = [row["skipped"] for row in weighted.history if row["skipped"]]
+    if not skipped:
+        return []
+    return [f"{len(skipped)} of {len(weighted.history)} updates of the weights were skipped: {skipped[0]}"]
+
+
+def check_trees(data: Dataset, trees: Mapping[str, Tree | str | Path] | None) -> dict[str, Tree]:
+    """A tree for each group, or an ArgumentError."""
     if trees is None:
         return {group: Tree() for group in data.group_names}
     if not isinstance(trees, Mapping):
@@ -403,25 +372,20 @@ def checked_trees(data: Dataset, trees: Mapping[str, Tree | str | Path] | None) 
     for group in {*data.group_names} ^ {*trees}:
         rule = f"must have one for each group of the data ({', '.join(data.group_names)}) and no other"
         raise ArgumentError("trees", rule, f"{group} {'missing' if group in data.group_names else 'beside them'}")
-    found = {}
+    checked = {}
     for group in data.group_names:
-        given: Any = trees[group]
-        tree = load(given) if isinstance(given, str | Path) else given
+        value: Any = trees[group]
+        tree = load(value) if isinstance(value, str | Path) else value
         if not isinstance(tree, Tree):
-            raise ArgumentError(f"trees/{group}", "must be a tree or the file of one", given)
+            raise ArgumentError(f"trees/{group}", "must be a tree or the file of one", value)
         if tree.domain not in (data.domain, "any"):
             raise ArgumentError(f"trees/{group}", f"must work on {data.domain}s as the data does", str(tree))
-        found[group] = tree
-    return found
-
-
-def data_spec(data: Dataset) -> dict[str, Any]:
-    """What a run remembers of its data."""
-    return {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint}
+        checked[group] = tree
+    return checked
 
 
 def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> None:
-    """All that a user takes away."""
+    """Write the result files."""
     if run.folder is None:
         return
     content = {
@@ -432,8 +396,8 @@ def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> N
         **model_files(result.model, task.spec(), data.classes, result.mean, result.std),
         "result.json": result.to_json().encode(),
     }
-    for name, bytes_ in content.items():
-        run.write(name, bytes_)
+    for name, file in content.items():
+        run.write(name, file)
 
 
 def resume(
@@ -441,38 +405,35 @@ def resume(
     *,
     data: Dataset | None = None,
     task: Task | None = None,
-    transforms: Iterable[Transform | type[Transform]] = (),
+    transforms: Transforms = (),
     budget: str | float | None = None,
     workers: int = 1,
     watch: Watch = silent,
 ) -> ForestResult:
-    """Go on with a forest that was stopped; the result is the one that it would have given."""
-    spec, place = read_spec(Path(folder)), Path(folder)
-    scorer = scorer_again(spec["scorer"], place) if spec["kind"] == "forest" else None
-    data = data_again(spec["data"], place, data)
-    reader = Reader(place / "spec.json", transforms)
-    task = task or task_again(spec["task"], reader)
-    common = {"seed": spec["seed"], "out": folder, "plain": spec["plain"], "pairs": spec["pairs"], "watch": watch}
-    common |= spec["weighting"]
+    """Resume a forest; the result is the same as without the interruption."""
+    place = Path(folder)
+    if read_spec(place)["kind"] == "forest":
+        restore_scorer(read_spec(place)["scorer"], place)  # refused before the data is read
+    run = restore(place, data, task, transforms)
+    spec, common = run.spec, {"seed": run.spec["seed"], "out": folder, "watch": watch}
+    common |= {"plain": spec["plain"], "pairs": spec["pairs"], **spec["weighting"]}
     if spec["kind"] == "fit":
-        trees = {group: checked_tree(reader.policy(text)) for group, text in spec["trees"].items()}
-        return fit_forest(data, task, trees, **common)
+        trees = {group: restored_tree(run.reader.policy(text)) for group, text in spec["trees"].items()}
+        return fit_forest(run.data, run.task, trees, **common)
+    budget = run.budget if budget is None else budget
+    options = SearchOptions.from_spec(spec, place, budget=budget, method="greedy")
     return search_forest(
-        data,
-        task,
-        space_again(spec["space"], reader),
-        depth=spec["depth"],
-        scorer=scorer,
-        probabilities=spec["probabilities"],
-        budget=spec.get("budget", told_budget(place)) if budget is None else budget,
-        check=spec["check"],
+        run.data,
+        run.task,
+        restore_space(spec["space"], run.reader),
+        **{name: getattr(options, name) for name in ("depth", "scorer", "probabilities", "check", "budget")},
         workers=workers,
         method=spec["method"],
         **common,
     )
 
 
-def checked_tree(policy: Any) -> Tree:
+def restored_tree(policy: object) -> Tree:
     """A policy that is a tree."""
     if not isinstance(policy, Tree):
         raise RunError(f"a run of a forest must hold trees, got {policy}")

@@ -3,136 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, cast
 
 from augtree.errors import TaskError
-from augtree.forests.algorithm2 import Progress, WeightedTraining
-from augtree.forests.legs import Legs
+from augtree.forests.algorithm2 import WeightedState, WeightedTraining
+from augtree.forests.checkpointed import CheckpointedTraining
 from augtree.forests.options import Weighting
 from augtree.policies import Forest, Tree
-from augtree.search.branches import Losses, crew
-from augtree.search.finish import Cooled, Finish
-from augtree.search.play import Play, Plays
-from augtree.search.rounds import about, budget_of, plan_for, steps_of, told_at_the_end, told_of, usable, warnings
-from augtree.search.scorers.base import Bench, Model, mean, se
+from augtree.runs.checkpoints import Model
+from augtree.search.branches import Losses, branch_runner
+from augtree.search.cooldown_search import begin_play, closing_notes
+from augtree.search.cooldowns import CooledModel, FinalCooldowns
+from augtree.search.options import SearchOptions
+from augtree.search.play import Plays
+from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
-from augtree.search.trunk import Finding, Trunk, common_play, same_play
+from augtree.search.trunk import Finding, Trunk, common_play
 from augtree.training.schedules import cool_down
-from augtree.training.trainer import State
+from augtree.training.state import State
 from augtree.transforms import Space
 
 TAIL = 0.2
-"""The last part of the trunk, in trainings, in which the weights are learned; and then in the cool-down."""
+"""The weights are learned in this last part of the trunk, in trainings, and in the cool-down after it."""
 FOREST, ONE_FOR_ALL = "forest", "one policy for all"
 
 
-class Ended(NamedTuple):
-    """What a forest's search ends with."""
+class ForestSearch(NamedTuple):
+    """The outcome of a forest's search."""
 
     forest: Forest
     state: State
-    progress: Progress
+    weighted: WeightedState
     plays: Plays
     findings: list[Finding]
     cooled: Mapping[str, tuple[float, float]]
     members: list[str]
+    notes: list[str]
 
 
 @dataclass
 class SharedTrunk:
     """One trunk for all groups."""
 
-    bench: Bench
-    options: Cooldown
+    context: ScoringContext
+    options: SearchOptions
     weighting: Weighting
-    workers: int
-    watch: Callable[..., None]
-    notes: list[str]
 
     def __post_init__(self) -> None:
-        self.trainer, self.run, self.seed = self.bench.trainer, self.bench.run, self.bench.seed
+        self.trainer, self.run, self.seed = self.context.trainer, self.context.run, self.context.seed
+        self.scorer = cast(Cooldown, self.options.scorer)
+        self.notes = list(self.run.notes)
 
-    def search(self, space: Space, limits: tuple[float, float]) -> Ended:
+    def search(self, space: Space) -> ForestSearch:
         """Trunk, looks, weights, cool-downs, average."""
-        space, more = usable(space, self.trainer)
-        play = Play(space)
-        budget = budget_of(self.bench, play.drawn_alike(), *limits)
-        groups = dict.fromkeys(self.trainer.data.group_names, play)
-        plan = plan_for(self.options, budget, self.trainer, groups)
-        self.notes += [*more, *warnings(self.trainer), *told_of(plan)]
-        said = {"about": about(self.trainer), "play": play, "notes": list(self.notes)}
-        steps = steps_of(plan, self.options, self.trainer, groups)
-        self.watch("plan", search=str(budget), plan=plan, steps=steps, **said)
+        groups = self.trainer.data.group_names
+        play, plan, notes = begin_play(self.context, space, self.scorer, self.options.limits, groups)
+        self.notes += notes
         one, tail = self.trainer.total_steps, self.tail(plan)
-        before = Plan(max(0.0, plan.trunk - tail / self.trainer.total_steps), plan.looks, plan.cool, plan.last)
-        with crew(self.trainer, self.workers) as hands:
-            trunk = Trunk(self.bench, hands, self.options, before, groups, self.watch)
+        before_tail = replace(plan, trunk=max(0.0, plan.trunk - tail / one))
+        watch, task = self.context.watch, self.trainer.task
+        with branch_runner(self.trainer, self.options.workers) as runner:
+            trunk = Trunk(self.context, runner, self.scorer, before_tail, dict.fromkeys(groups, play), watch)
             start = trunk.grow()
-            forest = self.forest_of(trunk, {g: p.mixture() for g, p in trunk.plays.items()})
-            down = cool_down(max(1, round(plan.cool * one)))
-            training = WeightedTraining(
-                self.trainer, forest, self.weighting, self.seed, start(),
-                [self.trainer.task.rate * share for share in [1.0] * tail + down],
-            )  # fmt: skip
+            forest = forest_of(trunk, {group: play.mixture() for group, play in trunk.plays.items()})
+            shares = [1.0] * tail + cool_down(max(1, round(plan.cool * one)))
+            rates = [task.rate * share for share in shares]
+            training = WeightedTraining(self.trainer, forest, self.weighting, self.seed, start(), rates)
             first = tail // self.weighting.alpha
             parts = [range(first), range(first, training.rounds)]
-            legs = Legs(training, self.run, self.watch, parts, held=0)
-            progress = legs.finished()
-            end = legs.progress_after(0).theta
-            # What follows starts where the weights' last part of the trunk ended.
-            trunk.model, trunk.step = Model(lambda: legs.progress_after(0).theta, end), end.step
-            return self.ended(trunk, progress, forest)
+            checkpointed = CheckpointedTraining(training, self.run, watch, parts, kept=0)
+            weighted = checkpointed.finish()
+            end = checkpointed.state_after(0).theta
+            # The cool-downs start where the weights' part of the trunk ended.
+            trunk.model, trunk.step = Model(lambda: checkpointed.state_after(0).theta, end), end.step
+            return self.finish(trunk, weighted, forest)
 
     def tail(self, plan: Plan) -> int:
         """The steps of the trunk's last part: whole rounds of Algorithm 2, and one at least."""
         alpha = self.weighting.alpha
         return alpha * max(1, round(min(TAIL, plan.trunk / 2) * self.trainer.total_steps / alpha))
 
-    def forest_of(self, trunk: Trunk, trees: Mapping[str, Tree]) -> Forest:
-        """The groups' trees, by their proportions."""
-        return Forest({group: (tree, trunk.shares[group]) for group, tree in trees.items()})
-
-    def ended(self, trunk: Trunk, progress: Progress, forest: Forest) -> Ended:
-        """The forest's cool-down against that of one policy for all; their average, where it is better."""
-        finish = Finish(trunk)
-        own = self.judged(f"cool/{FOREST}", progress.theta, trunk)
-        finish.done[FOREST] = Cooled(FOREST, forest, own, Model(lambda: progress.theta, progress.theta))
+    def finish(self, trunk: Trunk, weighted: WeightedState, forest: Forest) -> ForestSearch:
+        """The forest's cool-down against one of the same policy for all groups; their average where better."""
+        cooldowns = FinalCooldowns(trunk)
+        own = self.losses(f"cool/{FOREST}", weighted.theta, trunk)
+        model = Model(lambda: weighted.theta, weighted.theta)
+        cooldowns.done[FOREST] = CooledModel(FOREST, forest, own, model)
         shared = common_play(trunk.plays)
-        other = self.forest_of(trunk, dict.fromkeys(trunk.plays, shared.mixture()))
-        finish.cool({ONE_FOR_ALL: other})
-        all_ = finish.done[ONE_FOR_ALL]
-        gain = all_.losses - own
+        same = forest_of(trunk, dict.fromkeys(trunk.plays, shared.mixture()))
+        cooldowns.cool({ONE_FOR_ALL: same})
         plays = trunk.plays
-        if not same_play(trunk.plays):
-            words = f"by {mean(gain):.4f} ± {se(gain):.4f} in validation loss"
-            if mean(gain) < -self.options.sure * se(gain):
-                plays, forest = dict.fromkeys(trunk.plays, shared), other
-                self.notes.append(
-                    f"One policy for all groups was better than the forest {words}: all groups have it."
-                )
+        if len({play.out for play in plays.values()}) > 1:  # the groups differ
+            gain = cooldowns.done[ONE_FOR_ALL].losses - own
+            by = f"by {mean(gain):.4f} ± {se(gain):.4f} in validation loss"
+            if mean(gain) < -self.scorer.sure * se(gain):
+                plays, forest = dict.fromkeys(plays, shared), same
+                self.notes.append(f"One policy for all groups was better than the forest {by}: all groups have it.")
             else:
                 side = "better" if mean(gain) > 0 else "worse, within noise,"
-                self.notes.append(f"The forest is {side} than one policy for all groups {words}.")
-        state, members = finish.average(forest)
-        self.notes += told_at_the_end(self.trainer, self.measures("finished", lambda: state))
-        figures = {name: self.figures(c) for name, c in finish.done.items()}
-        return Ended(forest, state, progress, plays, trunk.findings, figures, members)
+                self.notes.append(f"The forest is {side} than one policy for all groups {by}.")
+        state, members = cooldowns.average(forest)
+        self.notes += closing_notes(self.trainer, self.measures("finished", lambda: state))
+        figures = {name: self.figures(cooled) for name, cooled in cooldowns.done.items()}
+        return ForestSearch(forest, state, weighted, plays, trunk.findings, figures, members, self.notes)
 
-    def judged(self, key: str, state: State, trunk: Trunk) -> Losses:
-        """The validation losses of a model, kept."""
-        work = lambda: self.trainer.calibrated_losses(state, trunk.rows)  # noqa: E731
-        unit = self.bench.losses(key, {"candidate": FOREST}, work, keep=True)
+    def losses(self, key: str, state: State, trunk: Trunk) -> Losses:
+        """The validation losses of a model, as a unit of the run."""
+        work = partial(self.trainer.calibrated_losses, state, trunk.rows)
+        unit = self.context.losses(key, {"candidate": FOREST}, work, keep=True)
         if unit.losses is None:
             raise TaskError(f"the weighted training must give finite losses, but {unit.value['failed']}")
-        found: Losses = unit.losses
-        return found
+        return unit.losses
 
-    def figures(self, cooled: Cooled) -> tuple[float, float]:
+    def figures(self, cooled: CooledModel) -> tuple[float, float]:
         """Validation loss and metric of a cool-down."""
         return mean(cooled.losses), self.measures(cooled.name, cooled.model)[self.trainer.task.metric]
 
     def measures(self, name: str, model: Callable[[], State]) -> dict[str, float]:
-        """Every metric of a model on the validation data, kept."""
+        """Every metric of a model on the validation data, as a unit of the run."""
         rows = self.trainer.data.indices("val")
         return self.run.unit(f"measures/{name}", lambda: (self.trainer.measures(model(), rows), None)).value
+
+
+def forest_of(trunk: Trunk, trees: Mapping[str, Tree]) -> Forest:
+    """The groups' trees, weighted by the groups' proportions."""
+    return Forest({group: (tree, trunk.shares[group]) for group, tree in trees.items()})

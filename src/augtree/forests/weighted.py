@@ -1,32 +1,50 @@
-"""A forest as a way to train: its weights are learned anew in every training."""
+"""A forest as a method of training: its weights are learned anew in every training."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from augtree.data import Dataset
 from augtree.data.groups import MERGES, check_groups, group, joined_as
 from augtree.errors import ArgumentError, RunError, one_of
-from augtree.forests.algorithm2 import Progress, WeightedTraining
+from augtree.forests.algorithm2 import WeightedState, WeightedTraining
 from augtree.forests.options import Weighting
 from augtree.policies import Forest, load
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import read_spec
-from augtree.training.trainer import Trainer
+from augtree.tasks.trainer import Trainer
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """What `compare` trains with Algorithm 2. With eta=0 the weights stay as they begin."""
+    """A forest that `compare` and `evaluate` train with by Algorithm 2. With eta=0 the weights stay as they start.
+
+    Parameters
+    ----------
+    forest
+        A tree for each group; its weights are not used.
+    weighting
+        How the weights are learned.
+    groups
+        The forest's groups, where they are not those of the data: as `augtree.data.group` takes them.
+    merge
+        How groups that were too small were merged (nearest); the names of the forest's groups say which.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> forest = at.Forest({"a": (at.Tree(), 0.5), "b": (at.Tree(), 0.5)})
+    >>> at.Weighted(forest, at.Weighting(alpha=20)).weighting.alpha
+    20
+
+    """
 
     forest: Forest
     weighting: Weighting = field(default_factory=Weighting)
     groups: str | None = None
-    """The forest's own groups, where they are not those of the data: as `augtree.data.group` takes them."""
     merge: str | None = None
-    """How groups were merged that were too small; the names of the forest's tell which they are."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.forest, Forest):
@@ -42,15 +60,12 @@ class Weighted:
         if self.merge is not None:
             found = joined_as(found, self.forest.groups)
         for name in {*found.group_names} ^ {*self.forest.groups}:
-            side = "a tree" if name in found.group_names else "no tree"
-            names = ", ".join(found.group_names)
-            raise ArgumentError(
-                "forest", f"must have trees for the groups of the data ({names}), and {side} for", name
-            )
+            rule = f"must have a tree for each group of the data ({', '.join(found.group_names)}) and no other"
+            raise ArgumentError("forest", rule, f"{name} {'missing' if name in found.group_names else 'beside them'}")
         check_groups(found, self.weighting.fewest_val)
         return found
 
-    def fit(self, trainer: Trainer, seed: int) -> Progress:
+    def fit(self, trainer: Trainer, seed: int) -> WeightedState:
         """A whole training; the trainer's data is in the forest's groups."""
         training = WeightedTraining(trainer, self.forest, self.weighting, seed)
         return training.run(range(training.rounds))
@@ -65,16 +80,16 @@ class Weighted:
         }
 
 
-def weighted_again(spec: dict[str, Any], reader: Reader) -> Weighted:
-    """From such a value."""
+def restore_weighted(spec: dict[str, Any], reader: Reader) -> Weighted:
+    """From the specification of a run."""
     forest = reader.policy(spec["forest"])
     if not isinstance(forest, Forest):
         raise RunError(f"a run must hold a forest here, got {forest}")
-    return Weighted(forest, Weighting(**spec["weighting"]), spec["groups"], spec["merge"])
+    return Weighted(forest, Weighting.from_spec(spec["weighting"]), spec["groups"], spec["merge"])
 
 
 def weighted_of_run(folder: str | Path) -> Weighted | None:
-    """What the run of a forest trained with; None for other folders."""
+    """The forest of a run, as it was trained; None for other folders."""
     place = Path(folder)
     if not (place / "spec.json").is_file():
         return None
@@ -83,8 +98,6 @@ def weighted_of_run(folder: str | Path) -> Weighted | None:
         return None
     if not (place / "forest.json").is_file():
         raise RunError(f"{place} must be done before its forest can be used: augtree resume {place}")
-    known = {option.name for option in fields(Weighting)}
-    options = {name: value for name, value in spec["weighting"].items() if name in known}
     source = spec["data"]["source"] or {}
     forest: Any = load(place / "forest.json")
-    return Weighted(forest, Weighting(**options), source.get("groups"), source.get("merge"))
+    return Weighted(forest, Weighting.from_spec(spec["weighting"]), source.get("groups"), source.get("merge"))

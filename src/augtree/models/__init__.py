@@ -1,4 +1,9 @@
-"""The models that can be asked for by name, and any other that a function makes."""
+"""The built-in networks by name, and models that a function makes.
+
+>>> from augtree import models
+>>> models.build("cnn", models.Inputs("image", channels=1, size=8, outputs=10)).fc
+Linear(in_features=64, out_features=10, bias=True)
+"""
 
 from __future__ import annotations
 
@@ -20,83 +25,112 @@ from augtree.models.wide_resnet import WideResNet, check_form
 
 __all__ = ["Inputs", "Model", "build"]
 
-MOST = 2**16
+LARGEST = 2**16
+"""The most channels, pixels along a side, or outputs."""
+RULE = "must be a name, or a function without arguments that makes a new nn.Module"
 
 
-class Maker(NamedTuple):
-    """How a named model is made; its keyword arguments are its options."""
+class Network(NamedTuple):
+    """A built-in network: what it is for, and its constructor, whose keyword arguments are its options."""
 
     domain: str
     smallest: int
+    """The fewest pixels along the shorter side."""
     make: Callable[..., Model]
 
 
-MAKERS = {
-    "cnn": Maker("image", 1, Cnn),
-    "resnet18": Maker("image", 8, resnet18),
-    "resnet50": Maker("image", 8, resnet50),
-    "gin": Maker("graph", 0, Gin),
-    "resgcn": Maker("graph", 0, ResGcn),
+NETWORKS = {
+    "cnn": Network("image", 1, Cnn),
+    "resnet18": Network("image", 8, resnet18),
+    "resnet50": Network("image", 8, resnet50),
+    "gin": Network("graph", 0, Gin),
+    "resgcn": Network("graph", 0, ResGcn),
 }
-"""All but the wide residual networks, whose names have numbers in them."""
+"""All but the wide residual networks, whose names contain numbers."""
 
 
 def build(model: str | Callable[[], nn.Module], inputs: Inputs, **options: Any) -> nn.Module:
-    """A new model: a built-in by its name, or what a function returns.
+    """Make a new model: a built-in network by name, or what a function returns.
 
-    Names: wrn-D-K, resnet18, resnet50, cnn, gin, resgcn. All of them take weights=FILE, a safetensors state dict, and
-    say in `weights_note` what was left at random. Random weights depend on torch's global seed alone.
+    Random weights depend on torch's global seed alone.
 
-    >>> build("wrn-16-4", Inputs("image", 3, 32, 10)).fc
+    Parameters
+    ----------
+    model
+        wrn-D-K (such as wrn-16-4, with D = 6n + 4), resnet18, resnet50 or cnn for pictures, gin or resgcn for
+        graphs; or a function without arguments that makes a new module each time.
+    inputs
+        What the model is made for; a function may ignore it.
+    options
+        Arguments of the named network: `width` of cnn, `stem` of the resnets, `layers`, `hidden` and `pooling` of
+        gin and resgcn. All of them take `weights`, a safetensors file of a state dict to start from; the model's
+        `weights_note` says which layers did not fit and stay random.
+
+    Returns
+    -------
+    The model, in training mode and on the CPU.
+
+    Examples
+    --------
+    >>> build("wrn-16-4", Inputs("image", channels=3, size=32, outputs=10)).fc
     Linear(in_features=256, out_features=10, bias=True)
+    >>> build("gin", Inputs("graph", channels=0, size=0, outputs=2), layers=2, hidden=16).fc
+    Linear(in_features=32, out_features=2, bias=True)
+
     """
     if isinstance(model, str):
         return built_in(model, inputs, options)
-    rule = "must be a name, or a function without arguments that makes a new nn.Module"
-    if isinstance(model, nn.Module) or not callable(model):
-        raise ArgumentError("model", rule, type(model))
+    check_model(model)
     if options:
         raise ArgumentError("model", f"must be a name where there are options ({', '.join(options)})", model)
-    made = model()
-    if not isinstance(made, nn.Module):
-        raise ArgumentError("model", f"{rule}; this one made", made)
-    return made
+    module = model()
+    if not isinstance(module, nn.Module):
+        raise ArgumentError("model", f"{RULE}; this one made", module)
+    return module
 
 
 def built_in(name: str, inputs: Inputs, options: Mapping[str, Any]) -> Model:
-    """A model by its name."""
-    maker = find(name)
-    check(name, maker, inputs)
-    known = [p.name for p in inspect.signature(maker.make).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    """A built-in network by name."""
+    network = find(name)
+    check_inputs(name, network, inputs)
+    known = [p.name for p in inspect.signature(network.make).parameters.values() if p.kind is p.KEYWORD_ONLY]
     known.append("weights")
     for option, value in options.items():
         if option not in known:
             rule = f"must be an option of {name}, which has {', '.join(known)}{nearest(option, known)}"
             raise ArgumentError(option, rule, value)
-    model = maker.make(inputs, **{option: value for option, value in options.items() if option != "weights"})
+    model = network.make(inputs, **{option: value for option, value in options.items() if option != "weights"})
     if options.get("weights") is not None:
         load_weights(model, options["weights"])
     return model
 
 
-def find(name: str) -> Maker:
-    """How the model of this name is made."""
+def find(name: str) -> Network:
+    """The built-in network of this name."""
     if match := re.fullmatch(r"wrn-([0-9]{1,6})-([0-9]{1,6})", name):
         depth, width = map(int, match.groups())
         check_form(depth, width)
-        return Maker("image", 8, lambda inputs: WideResNet(inputs, depth, width))
-    if name in MAKERS:
-        return MAKERS[name]
-    guess = nearest(name, ["wrn-16-4", "wrn-28-10", *MAKERS])
-    raise ArgumentError("model", f"must be one of wrn-D-K (such as wrn-16-4), {', '.join(MAKERS)}{guess}", name)
+        return Network("image", 8, lambda inputs: WideResNet(inputs, depth, width))
+    if name in NETWORKS:
+        return NETWORKS[name]
+    guess = nearest(name, ["wrn-16-4", "wrn-28-10", *NETWORKS])
+    raise ArgumentError("model", f"must be one of wrn-D-K (such as wrn-16-4), {', '.join(NETWORKS)}{guess}", name)
 
 
-def check(name: str, maker: Maker, inputs: Inputs) -> None:
-    """That the model is for such inputs."""
-    if inputs.domain != maker.domain:
-        raise ArgumentError("inputs/domain", f"must be {maker.domain!r} for {name}", inputs.domain)
-    image = maker.domain == "image"
-    whole_number("inputs/channels", inputs.channels, 1 if image else 0, MOST)
-    if image and whole_number("inputs/size", inputs.size, 1, MOST) < maker.smallest:
-        raise ArgumentError("inputs/size", f"must be at least {maker.smallest} pixels for {name}", inputs.size)
-    whole_number("inputs/outputs", inputs.outputs, 1, MOST)
+def check_model(model: str | Callable[[], nn.Module]) -> None:
+    """Raise for an unknown name, and for a module in place of a function that makes one."""
+    if isinstance(model, str):
+        find(model)
+    elif isinstance(model, nn.Module) or not callable(model):
+        raise ArgumentError("model", RULE, type(model))
+
+
+def check_inputs(name: str, network: Network, inputs: Inputs) -> None:
+    """Raise for inputs that the network is not for."""
+    if inputs.domain != network.domain:
+        raise ArgumentError("inputs/domain", f"must be {network.domain!r} for {name}", inputs.domain)
+    image = network.domain == "image"
+    whole_number("inputs/channels", inputs.channels, 1 if image else 0, LARGEST)
+    if image and whole_number("inputs/size", inputs.size, 1, LARGEST) < network.smallest:
+        raise ArgumentError("inputs/size", f"must be at least {network.smallest} pixels for {name}", inputs.size)
+    whole_number("inputs/outputs", inputs.outputs, 1, LARGEST)

@@ -1,4 +1,4 @@
-"""A small network for tiny pictures, made to train within seconds on one processor."""
+"""A small network for tiny pictures, which trains within seconds on one processor."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from augtree.errors import whole_number
-from augtree.models.base import Inputs, Model, averaged, conv
+from augtree.models.base import Inputs, Model, conv, global_average
 
 
 class Cnn(Model):
-    """Three convolutions; the maps are halved after the first where they are large, and after the second."""
+    """Three convolutions, with max pooling after the second and, for pictures of 16 pixels or more, the first."""
 
     def __init__(self, inputs: Inputs, *, width: int = 32) -> None:
         super().__init__()
@@ -22,9 +22,9 @@ class Cnn(Model):
         self.fc = nn.Linear(2 * width, inputs.outputs)
 
     def features(self, batch: Tensor) -> Tensor:
-        """The last maps, averaged."""
+        """The averages of the last feature maps."""
         x = F.relu(self.bn1(self.conv1(batch)))
         x = F.max_pool2d(x, 2) if self.large else x
         x = F.relu(self.bn2(self.conv2(x)))
         x = F.max_pool2d(x, 2) if self.halved else x
-        return averaged(F.relu(self.bn3(self.conv3(x))))
+        return global_average(F.relu(self.bn3(self.conv3(x))))

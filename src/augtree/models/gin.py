@@ -10,18 +10,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from augtree.models.base import Inputs, Model
-from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
+from augtree.models.graph import check_form, degrees, membership, one_hot, pool, require_features
 from augtree.models.neighbour_sums import Sums
 
 HIGHEST_DEGREE = 64
 
 
 class Layer(nn.Module):
-    """A node and the sum of its neighbours, through two linear maps, each with norm and ReLU."""
+    """The sum of a node and its neighbours, through two linear layers, each with norm and ReLU."""
 
-    def __init__(self, inside: int, hidden: int) -> None:
+    def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
-        self.linear1, self.bn1 = nn.Linear(inside, hidden), nn.BatchNorm1d(hidden)
+        self.linear1, self.bn1 = nn.Linear(channels, hidden), nn.BatchNorm1d(hidden)
         self.linear2, self.bn2 = nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden)
 
     def forward(self, x: Tensor, neighbours: Sums) -> Tensor:
@@ -32,9 +32,9 @@ class Layer(nn.Module):
 
 
 class Gin(Model):
-    """Layers of message passing; the classifier sees the pooled nodes of all of them.
+    """Layers of message passing; the classifier takes the pooled nodes of all of them.
 
-    Graphs without node features get their nodes' degrees, one-hot.
+    Graphs without node features get one-hot degrees instead.
     """
 
     def __init__(self, inputs: Inputs, *, layers: int = 3, hidden: int = 64, pooling: str = "sum") -> None:
@@ -52,14 +52,14 @@ class Gin(Model):
         neighbours = Sums.over_neighbours(batch.edge_index, nodes)
         x, pooled = self.node_features(batch, nodes), []
         for layer in self.layers:
-            x = layer(x, neighbours).to(self.fc.weight.dtype)  # sums are whole where layers have half precision
+            x = layer(x, neighbours).to(self.fc.weight.dtype)  # sums are float32 where layers are bfloat16
             pooled.append(pool(x, members, self.pooling))
         return torch.cat(pooled, dim=1)
 
     def node_features(self, batch: Any, nodes: int) -> Tensor:
-        """The given ones, or the degrees."""
+        """Those of the batch, or one-hot degrees."""
         if self.channels:
-            x = given_features(batch, self.channels, "gin")
+            x = require_features(batch, self.channels, "gin")
         else:
             x = one_hot(degrees(batch.edge_index, nodes), HIGHEST_DEGREE)
         return x.to(self.fc.weight.dtype)

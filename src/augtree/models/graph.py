@@ -1,4 +1,4 @@
-"""What the models of graphs have in common: whose a node is, what is known of it, and how nodes become a graph."""
+"""What the graph networks share: node features, degrees, and pooling of nodes into graphs."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ POOLINGS = ("sum", "mean", "max")
 
 
 def check_form(layers: int, hidden: int, pooling: str) -> None:
-    """That there can be such a network."""
+    """Raise for options that no network has."""
     whole_number("layers", layers, 1, 64)
     whole_number("hidden", hidden, 1, 8192)
     one_of("pooling", pooling, POOLINGS)
 
 
 def membership(batch: Any) -> Sums:
-    """Sums over the nodes of each graph; a Data is a batch of one."""
+    """Sums over the nodes of each graph; a `Data` is a batch of one graph."""
     if batch.batch is None:
         return Sums.over_members(batch.edge_index.new_zeros(batch.num_nodes), 1)
     return Sums.over_members(batch.batch, batch.num_graphs)
 
 
-def given_features(batch: Any, channels: int, model: str) -> Tensor:
-    """The nodes' x, or an InputError where it is not what the model was made for."""
+def require_features(batch: Any, channels: int, model: str) -> Tensor:
+    """The nodes' features, or an InputError where they do not fit the model."""
     x: Tensor | None = batch.x
     if x is None or x.shape[1:] != (channels,):
         got = "no x" if x is None else f"x of shape {list(x.shape)}"
@@ -37,23 +37,23 @@ def given_features(batch: Any, channels: int, model: str) -> Tensor:
 
 
 def degrees(edges: Tensor, nodes: int) -> Tensor:
-    """How many edges come into each node; an edge goes from edges[0] to edges[1]."""
+    """The number of incoming edges of each node; an edge goes from edges[0] to edges[1]."""
     return edges.new_zeros(nodes).index_add(0, edges[1], torch.ones_like(edges[1]))
 
 
 def one_hot(counts: Tensor, highest: int) -> Tensor:
-    """A column for each number from 0 on; the last one is for all from `highest` on."""
+    """A column for each count from 0 on; the last is for `highest` and above."""
     return counts.clamp(max=highest)[:, None] == torch.arange(highest + 1, device=counts.device)
 
 
-def pool(x: Tensor, members: Sums, how: str) -> Tensor:
-    """The sum, mean or maximum over the nodes of each graph; 0 where a graph has none."""
+def pool(x: Tensor, members: Sums, pooling: str) -> Tensor:
+    """The sum, mean or maximum over the nodes of each graph; 0 for a graph without nodes."""
     graph, graphs = members.targets, members.sizes[1]
-    if how == "max":
+    if pooling == "max":
         zeros = x.new_zeros(graphs, x.shape[1])
         return zeros.scatter_reduce(0, graph[:, None].expand_as(x), x, "amax", include_self=False)
     total = members(x)
-    if how == "sum":
+    if pooling == "sum":
         return total
     count = graph.new_zeros(graphs).index_add(0, graph, torch.ones_like(graph))
     return total / count.clamp(min=1)[:, None]

@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from augtree.models.base import Inputs, Model
-from augtree.models.graph import check_form, degrees, given_features, membership, one_hot, pool
+from augtree.models.graph import check_form, degrees, membership, one_hot, pool, require_features
 from augtree.models.neighbour_sums import Sums
 
 HIGHEST_DEGREE = 100
 
 
 class Layer(nn.Module):
-    """A node's features, and what the convolution of the normed ones adds to them."""
+    """A residual layer: a node's features, plus a graph convolution of the normalised ones."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -24,22 +24,22 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, neighbours: Sums, root: Tensor) -> Tensor:
         """The nodes' next features."""
-        return x + F.relu(self.linear(convolved(self.bn(x), neighbours, root)))
+        return x + F.relu(self.linear(graph_convolution(self.bn(x), neighbours, root)))
 
 
 class ResGcn(Model):
-    """Layers of graph convolutions, each added to what came before; the classifier sees the last, pooled.
+    """Residual graph convolutions; the classifier takes the pooled nodes of the last.
 
-    A node has the features that its graph gives it, its degree, and its degree one-hot: that of the graph as it
-    comes, which is after augmentation.
+    A node's features are those of the batch, its degree, and its degree one-hot; degrees are those of the augmented
+    graph.
     """
 
     def __init__(self, inputs: Inputs, *, layers: int = 3, hidden: int = 128, pooling: str = "sum") -> None:
         super().__init__()
         check_form(layers, hidden, pooling)
         self.channels, self.pooling = inputs.channels, pooling
-        known = inputs.channels + 1 + HIGHEST_DEGREE + 1
-        self.bn, self.linear = nn.BatchNorm1d(known), nn.Linear(known, hidden)
+        features = inputs.channels + 1 + HIGHEST_DEGREE + 1
+        self.bn, self.linear = nn.BatchNorm1d(features), nn.Linear(features, hidden)
         self.layers = nn.ModuleList([Layer(hidden) for _ in range(layers)])
         self.fc = nn.Linear(hidden, inputs.outputs)
 
@@ -49,24 +49,24 @@ class ResGcn(Model):
         nodes, _ = members.sizes
         degree, neighbours = degrees(batch.edge_index, nodes), Sums.over_neighbours(batch.edge_index, nodes)
         x = F.relu(self.linear(self.bn(self.node_features(batch, degree))))
-        x = x.to(self.fc.weight.dtype)  # the layers add up in full precision where each of them has half
+        x = x.to(self.fc.weight.dtype)  # residuals add up in float32 where layers are bfloat16
         root = (degree + 1).to(x.dtype).rsqrt()[:, None]
         for layer in self.layers:
             x = layer(x, neighbours, root)
         return pool(x, members, self.pooling)
 
     def node_features(self, batch: Any, degree: Tensor) -> Tensor:
-        """The given ones, the degree, and the degree one-hot."""
-        known = [degree[:, None], one_hot(degree, HIGHEST_DEGREE)]
+        """Those of the batch, the degree, and the degree one-hot."""
+        parts = [degree[:, None], one_hot(degree, HIGHEST_DEGREE)]
         if self.channels:
-            known.insert(0, given_features(batch, self.channels, "resgcn"))
-        return torch.cat([part.to(self.fc.weight.dtype) for part in known], dim=1)
+            parts.insert(0, require_features(batch, self.channels, "resgcn"))
+        return torch.cat([part.to(self.fc.weight.dtype) for part in parts], dim=1)
 
 
-def convolved(x: Tensor, neighbours: Sums, root: Tensor) -> Tensor:
+def graph_convolution(x: Tensor, neighbours: Sums, root: Tensor) -> Tensor:
     """D^-1/2 (A + I) D^-1/2 x, where root [nodes, 1] is the diagonal of D^-1/2, and D counts the node itself.
 
-    An edge counts as often as it is there.
+    Repeated edges count repeatedly.
     """
     x = x * root
     return (x + neighbours(x)) * root

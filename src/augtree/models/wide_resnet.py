@@ -6,28 +6,28 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from augtree.errors import ArgumentError, whole_number
-from augtree.models.base import Inputs, Model, averaged, conv
+from augtree.models.base import Inputs, Model, conv, global_average
 
 
 class Block(nn.Module):
-    """Norm, ReLU, convolution, twice; where the width changes, the shortcut branches off after the first ReLU."""
+    """Twice norm, ReLU and convolution; where the width changes, the shortcut branches off after the first ReLU."""
 
-    def __init__(self, inside: int, out: int, stride: int) -> None:
+    def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
-        self.bn1, self.conv1 = nn.BatchNorm2d(inside), conv(inside, out, stride=stride)
+        self.bn1, self.conv1 = nn.BatchNorm2d(channels), conv(channels, out, stride=stride)
         self.bn2, self.conv2 = nn.BatchNorm2d(out), conv(out, out)
-        self.shortcut = conv(inside, out, 1, stride) if inside != out or stride != 1 else None
+        self.shortcut = conv(channels, out, 1, stride) if channels != out or stride != 1 else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of both ways."""
-        ready = F.relu(self.bn1(x))
-        short = x if self.shortcut is None else self.shortcut(ready)
-        out: Tensor = short + self.conv2(F.relu(self.bn2(self.conv1(ready))))
+        """The sum of shortcut and residual branch."""
+        active = F.relu(self.bn1(x))
+        shortcut = x if self.shortcut is None else self.shortcut(active)
+        out: Tensor = shortcut + self.conv2(F.relu(self.bn2(self.conv1(active))))
         return out
 
 
 class WideResNet(Model):
-    """Three stages of (depth - 4) / 6 blocks, 16, 32 and 64 times the width; no dropout."""
+    """Three stages of (depth - 4) / 6 blocks, with 16, 32 and 64 times the width in channels; no dropout."""
 
     def __init__(self, inputs: Inputs, depth: int, width: int) -> None:
         super().__init__()
@@ -40,18 +40,18 @@ class WideResNet(Model):
         self.fc = nn.Linear(64 * width, inputs.outputs)
 
     def features(self, batch: Tensor) -> Tensor:
-        """The last maps, averaged."""
-        return averaged(F.relu(self.bn(self.layer3(self.layer2(self.layer1(self.conv1(batch)))))))
+        """The averages of the last feature maps."""
+        return global_average(F.relu(self.bn(self.layer3(self.layer2(self.layer1(self.conv1(batch)))))))
 
 
 def check_form(depth: int, width: int) -> None:
-    """Raise for a depth or a width that there is not."""
+    """Raise for a depth or a width outside the family."""
     if whole_number("depth", depth, 10, 1000) % 6 != 4:
         raise ArgumentError("depth", "must be 6n + 4 (10, 16, 22, 28, 34, 40 ...)", depth)
     whole_number("width", width, 1, 64)
 
 
-def stage(inside: int, out: int, depth: int, stride: int) -> nn.Sequential:
-    """The blocks of one width."""
+def stage(channels: int, out: int, depth: int, stride: int) -> nn.Sequential:
+    """The blocks of one width, the first with the stride."""
     rest = [Block(out, out, 1) for _ in range((depth - 4) // 6 - 1)]
-    return nn.Sequential(Block(inside, out, stride), *rest)
+    return nn.Sequential(Block(channels, out, stride), *rest)

@@ -19,7 +19,7 @@ from augtree.transforms import (
     Transform,
     TrivialAugment,
 )
-from augtree.transforms.images import FILL
+from augtree.transforms.operation import FILL
 from augtree.transforms.spaces import simclr_chain
 
 GRAPHCL = 0.2

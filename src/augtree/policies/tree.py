@@ -47,17 +47,17 @@ class Tree(Transform):
 
     nodes: Mapping[int, Node]
     route = Policy.route
-    told = Policy.told
+    describe = Policy.describe
 
     def __init__(self, nodes: Mapping[int, tuple[Transform, float]] | None = None) -> None:
         if not isinstance(nodes, Mapping | None):
             raise ArgumentError("nodes", "must be a mapping from index to a transform and its p", nodes)
-        checked = {index: _checked_node(index, node) for index, node in sorted_by_index(nodes or {})}
-        for index in checked:
-            _check_place(index, checked)
-        _check_domains(checked)
+        found = {index: _checked_node(index, node) for index, node in sorted_by_index(nodes or {})}
+        for index in found:
+            _check_place(index, found)
+        _check_domains(found)
         # Identity says nothing that its absence does not say: the sibling's p tells its own.
-        kept = {index: node for index, node in checked.items() if not isinstance(node.transform, Identity)}
+        kept = {index: node for index, node in found.items() if not isinstance(node.transform, Identity)}
         object.__setattr__(self, "nodes", MappingProxyType(kept))
 
     def with_node(self, index: int, transform: Transform, p: float | None = None) -> Self:
@@ -129,14 +129,14 @@ class Tree(Transform):
         return None if right is None else 1 - right.p
 
     def paths(self) -> list[tuple[float, Path]]:
-        """Every way through the tree that can be taken, with its probability; equal sequences are one path."""
+        """The distribution over paths: each sequence of transforms once, with its probability."""
         found: dict[Path, float] = {}
-        for probability, path in self._ways(1, 1.0, ()):
+        for probability, path in self._walk(1, 1.0, ()):
             if probability > 0:
                 found[path] = found.get(path, 0.0) + probability
         return [(probability, path) for path, probability in found.items()]
 
-    def _ways(self, index: int, probability: float, path: Path) -> Iterator[tuple[float, Path]]:
+    def _walk(self, index: int, probability: float, path: Path) -> Iterator[tuple[float, Path]]:
         node = self.nodes.get(index)
         if node is None:
             yield probability, path
@@ -147,8 +147,8 @@ class Tree(Transform):
             if left is None:
                 yield probability * chance, longer
             else:
-                yield from self._ways(2 * index, probability * chance * left, longer)
-                yield from self._ways(2 * index + 1, probability * chance * (1 - left), longer)
+                yield from self._walk(2 * index, probability * chance * left, longer)
+                yield from self._walk(2 * index + 1, probability * chance * (1 - left), longer)
 
     def stages(self, key: Key) -> Iterator[Stage]:
         """Level by level: every node with the samples that come there."""
@@ -206,8 +206,8 @@ APPLY, TURN = 64, 65
 
 def sorted_by_index(nodes: Mapping[Any, Any]) -> list[tuple[int, Any]]:
     """The nodes in order, their indices checked."""
-    checked = ((whole_number("nodes", index, 1, 2**DEEPEST - 1), node) for index, node in nodes.items())
-    return sorted(checked, key=lambda pair: pair[0])
+    pairs = ((whole_number("nodes", index, 1, 2**DEEPEST - 1), node) for index, node in nodes.items())
+    return sorted(pairs, key=lambda pair: pair[0])
 
 
 def _checked_node(index: int, given: Any) -> Node:

@@ -15,7 +15,7 @@ from augtree.data import Dataset
 from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import need
 from augtree.keys import Key
-from augtree.report.sheet import Row, drawn
+from augtree.report.sheet import Row, draw_sheet
 
 MOST_CLASSES, EACH = 12, 7
 SIDE, EDGE, NODE = 192, (154, 165, 177), (3, 105, 161)
@@ -23,10 +23,32 @@ LARGEST, ROUNDS = 300, 60
 """Graphs with more nodes are drawn only where a class has no smaller ones, and then a part of them."""
 
 
-def sheet(data: Dataset, *, seed: int = 0, each: int = EACH) -> bytes:
-    """Some samples of each class, the largest classes first, as a PNG file."""
+def sample_sheet(data: Dataset, *, seed: int = 0, each: int = EACH) -> bytes:
+    """Draw some samples of each of the largest classes, with their groups and splits.
+
+    Parameters
+    ----------
+    data
+        The data set; pictures are shown, graphs drawn as dots and lines.
+    seed
+        Of the samples drawn.
+    each
+        Samples of each class.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+
+    Examples
+    --------
+    >>> from augtree.data import load
+    >>> sample_sheet(load("digits", train=20), each=2)[1:4]
+    b'PNG'
+
+    """
     rows = [row for name in largest_classes(data) if (row := row_of(data, name, each, seed)) is not None]
-    return drawn(f"{data.name}: {len(data):,} samples, {data.num_classes} classes", rows)
+    return draw_sheet(f"{data.name}: {len(data):,} samples, {data.num_classes} classes", rows)
 
 
 def largest_classes(data: Dataset) -> list[int]:
@@ -40,7 +62,7 @@ def largest_classes(data: Dataset) -> list[int]:
 
 
 def row_of(data: Dataset, number: int, each: int, seed: int) -> Row | None:
-    """Some samples of a class, drawn by chance, each with its group and split."""
+    """Some random samples of a class, each with its group and split."""
     member = data.labels[:, number] > 0 if data.multilabel else data.labels == number
     rows = np.flatnonzero(member.numpy() & (data.split != UNLABELLED))
     if not isinstance(data.samples, Tensor):
@@ -49,9 +71,9 @@ def row_of(data: Dataset, number: int, each: int, seed: int) -> Row | None:
     chosen = rows[np.argsort(Key.of(seed, rows, role="samples").uniform(), kind="stable")[:each]]
     pictures = [as_picture(data.samples[int(i)]) for i in chosen]
     group = data.group_names if len(data.group_names) > 1 else None
-    told = [(*([group[data.groups[i]]] if group else []), SPLITS[data.split[i]]) for i in chosen]
+    captions = [(*([group[data.groups[i]]] if group else []), SPLITS[data.split[i]]) for i in chosen]
     others = torch.stack(pictures[1:]) if len(pictures) > 1 else pictures[0][None][:0]
-    return Row(data.classes[number], pictures[0], others, told[1:])
+    return Row(data.classes[number], pictures[0], others, captions[1:])
 
 
 def as_picture(sample: Any) -> Tensor:
@@ -63,7 +85,7 @@ def as_picture(sample: Any) -> Tensor:
 
 def graph_picture(graph: Any) -> Tensor:
     """A graph as dots and lines, uint8 [3,SIDE,SIDE]."""
-    image, draw_module = need("PIL.Image", "cli"), need("PIL.ImageDraw", "cli")
+    image, draw_module = need("PIL.Image", "train"), need("PIL.ImageDraw", "train")
     count = min(int(graph.num_nodes), LARGEST)
     edges = graph.edge_index.numpy() if graph.edge_index is not None else np.empty((2, 0), np.int64)
     edges = edges[:, (edges < count).all(axis=0)]

@@ -1,4 +1,4 @@
-"""A sheet of pictures: originals on the left, augmented versions beside them, each with what happened to it."""
+"""A sheet of pictures: originals on the left, augmented versions beside them, each with its operations."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ BATCH_BYTES = 1 << 27
 
 
 class Row(NamedTuple):
-    """A picture, its augmented versions and what happened to each."""
+    """A picture, its augmented versions and the operations of each."""
 
     title: str
     original: Tensor
+    """uint8 [C,H,W], C 1 or 3."""
     versions: Tensor
+    """uint8 [N,C,H,W]."""
     steps: list[tuple[str, ...]]
+    """The caption of each version, a line each."""
 
 
 def pictures_in(folder: Path) -> list[Path]:
@@ -40,7 +43,7 @@ def pictures_in(folder: Path) -> list[Path]:
 
 def read_picture(path: Path, longest: int) -> tuple[Tensor, bool]:
     """A picture as uint8 [C,H,W], C 1 or 3, upright, no longer than `longest`; and whether it was shrunk."""
-    image, ops = need("PIL.Image", "cli"), need("PIL.ImageOps", "cli")
+    image, ops = need("PIL.Image", "train"), need("PIL.ImageOps", "train")
     try:
         with image.open(path) as file:
             picture = as_8_bits(ops.exif_transpose(file))
@@ -57,7 +60,7 @@ def read_picture(path: Path, longest: int) -> tuple[Tensor, bool]:
 
 def as_8_bits(picture: Any) -> Any:
     """A picture of 8 bits, grey or RGB, whatever it was."""
-    image = need("PIL.Image", "cli")
+    image = need("PIL.Image", "train")
     if picture.mode.startswith("I;16"):
         return image.fromarray((np.asarray(picture) >> 8).astype(np.uint8))
     if picture.mode in ("I", "F"):
@@ -67,13 +70,33 @@ def as_8_bits(picture: Any) -> Any:
     return (picture.convert("RGBA") if picture.mode == "P" else picture).convert("RGB")
 
 
-def augmented(policy: Policy, pictures: Sequence[tuple[str, Tensor]], copies: int, seed: int) -> list[Row]:
-    """Versions of each picture. Pictures of one shape make up batches, so that SamplePairing finds partners."""
+def augmented_rows(policy: Policy, pictures: Sequence[tuple[str, Tensor]], copies: int, seed: int) -> list[Row]:
+    """Augment each picture several times.
+
+    Parameters
+    ----------
+    policy
+        A policy on pictures.
+    pictures
+        Titles and pictures, uint8 [C,H,W]; those of one shape are one batch, so that SamplePairing finds partners.
+    copies
+        Versions of each picture.
+    seed
+        Of the versions.
+
+    Examples
+    --------
+    >>> from augtree.transforms import Invert
+    >>> rows = augmented_rows(Invert(), [("black", torch.zeros(3, 8, 8, dtype=torch.uint8))], copies=2, seed=0)
+    >>> rows[0].title, rows[0].steps, int(rows[0].versions.min())
+    ('black', [('Invert(1)',), ('Invert(1)',)], 255)
+
+    """
     rows: list[Row | None] = [None] * len(pictures)
     for members in batches([picture for _, picture in pictures], copies):
         batch = torch.stack([pictures[i][1] for i in members for _ in range(copies)])
         key = Key.of(seed, [i * copies + j for i in members for j in range(copies)])
-        done, steps = apply_to_pictures(policy, batch, key), policy.told(key)
+        done, steps = apply_to_pictures(policy, batch, key), policy.describe(key)
         if done.dtype != torch.uint8:
             raise InputError("a sheet needs pictures, but the policy makes floats of them: leave Normalize out")
         for place, i in enumerate(members):
@@ -92,14 +115,34 @@ def batches(pictures: Sequence[Tensor], copies: int) -> Iterator[list[int]]:
         yield from (members[start : start + most] for start in range(0, len(members), most))
 
 
-def drawn(title: str, rows: Sequence[Row]) -> bytes:
-    """The sheet as a PNG file."""
-    image, draw_module = need("PIL.Image", "cli"), need("PIL.ImageDraw", "cli")
+def draw_sheet(title: str, rows: Sequence[Row]) -> bytes:
+    """Draw rows of pictures: originals on the left, their versions beside them, each with its caption.
+
+    Parameters
+    ----------
+    title
+        The line at the top.
+    rows
+        The rows, from `augmented_rows` for example.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+
+    Examples
+    --------
+    >>> black = torch.zeros(3, 8, 8, dtype=torch.uint8)
+    >>> draw_sheet("One row", [Row("black", black, black[None], [("Identity",)])])[1:4]
+    b'PNG'
+
+    """
+    image, draw_module = need("PIL.Image", "train"), need("PIL.ImageDraw", "train")
     cell = max(SMALLEST_CELL, *(max(row.original.shape[1:]) for row in rows))
     thumbnails = [[as_cell(picture, cell) for picture in (row.original, *row.versions)] for row in rows]
     captions = [[(row.title,), *row.steps] for row in rows]
     heights = [
-        max(picture.height for picture in pictures) + LINE * max(len(lines(told)) for told in texts) + GAP
+        max(picture.height for picture in pictures) + LINE * max(len(caption(steps)) for steps in texts) + GAP
         for pictures, texts in zip(thumbnails, captions, strict=True)
     ]
     width = GAP + max(len(pictures) for pictures in thumbnails) * (cell + GAP)
@@ -109,13 +152,13 @@ def drawn(title: str, rows: Sequence[Row]) -> bytes:
     top = HEAD
     for pictures, texts, height in zip(thumbnails, captions, heights, strict=True):
         tallest = max(picture.height for picture in pictures)
-        for place, (picture, told) in enumerate(zip(pictures, texts, strict=True)):
+        for place, (picture, steps) in enumerate(zip(pictures, texts, strict=True)):
             left = GAP + place * (cell + GAP)
             spot = (left + (cell - picture.width) // 2, top + tallest - picture.height)
             sheet.paste(picture, spot)
             corners = [spot[0] - 1, spot[1] - 1, spot[0] + picture.width, spot[1] + picture.height]
             draw.rectangle(corners, outline=FRAME)
-            for number, text in enumerate(lines(told)):
+            for number, text in enumerate(caption(steps)):
                 place_of_text = (left, top + tallest + 3 + LINE * number)
                 draw.text(place_of_text, fitted(text, cell, 11), fill=PALE if place else INK, font=font(11))
         top += height
@@ -124,16 +167,16 @@ def drawn(title: str, rows: Sequence[Row]) -> bytes:
     return buffer.getvalue()
 
 
-def lines(told: tuple[str, ...]) -> list[str]:
+def caption(steps: tuple[str, ...]) -> list[str]:
     """A caption: a line a step, as far as there is room."""
-    if len(told) > LINES:
-        return [*told[: LINES - 1], f"and {len(told) - LINES + 1} more"]
-    return list(told) or ["unchanged"]
+    if len(steps) > LINES:
+        return [*steps[: LINES - 1], f"and {len(steps) - LINES + 1} more"]
+    return list(steps) or ["unchanged"]
 
 
 def as_cell(picture: Tensor, cell: int) -> Any:
     """A picture at the size of a cell: small ones in visible pixels, large ones smoothed."""
-    image = need("PIL.Image", "cli")
+    image = need("PIL.Image", "train")
     array = picture.permute(1, 2, 0).numpy()
     out = image.fromarray(array[..., 0] if array.shape[2] == 1 else array).convert("RGB")
     scale = cell / max(out.size)
@@ -143,7 +186,7 @@ def as_cell(picture: Tensor, cell: int) -> Any:
 
 def font(size: int) -> Any:
     """Pillow's own font."""
-    return need("PIL.ImageFont", "cli").load_default(size)
+    return need("PIL.ImageFont", "train").load_default(size)
 
 
 def fitted(text: str, width: float, size: int) -> str:

@@ -1,4 +1,4 @@
-"""What a data set is, in figures: counts by split, class and group, and how large its samples are."""
+"""A data set in figures: counts by split, class and group, and sizes of samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,21 @@ MOST_ROWS = 20
 
 
 def summary(data: Dataset) -> dict[str, Any]:
-    """Everything that can be counted, for JSON."""
+    """Count what is in a data set, for JSON.
+
+    Parameters
+    ----------
+    data
+        The data set.
+
+    Examples
+    --------
+    >>> from augtree.data import load
+    >>> about = summary(load("digits"))
+    >>> about["samples"], about["counts"]["val"], about["sizes"]
+    (1797, 362, {'channels': 1, 'height': 8, 'width': 8})
+
+    """
     return {
         "name": data.name,
         "domain": data.domain,
@@ -77,11 +91,24 @@ def spread(values: Any) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def told(about: Mapping[str, Any]) -> list[str]:
-    """A summary in lines for people."""
+def summary_lines(about: Mapping[str, Any]) -> list[str]:
+    """A summary as lines of text.
+
+    Parameters
+    ----------
+    about
+        What `summary` returned.
+
+    Examples
+    --------
+    >>> from augtree.data import load
+    >>> summary_lines(summary(load("digits")))[:2]
+    ['digits: 1,797 pictures; train 1,078, val 362, test 357', 'pictures: 8x8, grey']
+
+    """
     counts = ", ".join(f"{name} {count:,}" for name, count in about["counts"].items())
     what = "pictures" if about["domain"] == "image" else "graphs"
-    lines = [f"{about['name']}: {about['samples']:,} {what}; {counts}", *told_sizes(about)]
+    lines = [f"{about['name']}: {about['samples']:,} {what}; {counts}", *size_lines(about)]
     kind = "label" if about["multilabel"] else "class"
     lines += ["", *table(kind, about["classes"], JUDGED)]
     if len(about["groups"]) > 1:
@@ -90,7 +117,7 @@ def told(about: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def told_sizes(about: Mapping[str, Any]) -> list[str]:
+def size_lines(about: Mapping[str, Any]) -> list[str]:
     """How large samples are."""
     sizes = about["sizes"]
     if about["domain"] == "image":

@@ -1,1 +1,1 @@
-"""Runs: searches and trainings that are kept in a folder and can be resumed."""
+"""Runs: searches, comparisons and evaluations that are kept in a folder and can be resumed."""

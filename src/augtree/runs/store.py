@@ -1,13 +1,13 @@
 """A run's folder.
 
-    spec.json        what was asked for, written once
-    run.sqlite       every unit of work that is done, with its result and its cost
-    checkpoints/     models on the way, as safetensors
-    lock.sqlite      held while somebody works here
+    spec.json        what the run is about, written once
+    run.sqlite       every finished unit of work, with its result and its cost
+    checkpoints/     trained states, as safetensors
+    lock.sqlite      locked while a process works here
 
-A run is a program whose costly parts are *units*: each has a name and gives a small value. A unit that is done is
-read from the store, not done again; so to resume is to run the same program anew, and the end is the same
-to the byte.
+A run is a program whose costly parts are *units*: each has a key and returns a small value. A finished unit is read
+from the store instead of done again; so resuming means running the same program again, and the end is the same to
+the byte.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 
 class Unit(NamedTuple):
-    """A piece of work that is done."""
+    """A finished piece of work."""
 
     key: str
     value: dict[str, Any]
@@ -48,19 +48,14 @@ class Unit(NamedTuple):
     seconds: float
 
 
-class Meter:
-    """What the current unit has cost so far; whoever runs models counts here."""
-
-    def __init__(self) -> None:
-        self.read: Callable[[], tuple[int, int]] = lambda: (0, 0)
-
-
 class Run:
     """One run; without a folder it is kept in memory alone."""
 
     def __init__(self, folder: Path | None, spec: Mapping[str, Any], store: sqlite3.Connection, lock: Any) -> None:
         self.folder, self.spec, self.store, self.lock = folder, spec, store, lock
-        self.meter = Meter()
+        self.meter: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """Forward and backward passes so far; whoever trains models sets it."""
+        self.notes: list[str] = []
         self.fresh = 0
         """Units done by this process."""
 
@@ -68,13 +63,13 @@ class Run:
 
     @staticmethod
     def begin(folder: str | Path | None, spec: Mapping[str, Any]) -> Run:
-        """A new run; a folder that holds the same run is gone on with, one that holds another is refused."""
-        text = encoded("the specification", spec, indent=1, sort_keys=True) + "\n"
+        """Begin a run, or go on with the same one; a folder that holds another run is refused."""
+        text = to_json("the specification", spec, indent=1, sort_keys=True) + "\n"
         if folder is None:
-            return Run(None, spec, connected(":memory:"), None)
+            return Run(None, spec, connect(":memory:"), None)
         place = Path(folder)
-        made(place)
-        lock = locked(place)
+        make_run_folder(place)
+        lock = acquire_lock(place)
         try:
             if (place / "spec.json").exists():
                 different = differences(read_spec(place), json.loads(text))
@@ -84,26 +79,26 @@ class Run:
             else:
                 write_atomically(place / "spec.json", text.encode())
                 faults.point("run.created")
-            return opened(place, lock)
+            return open_store(place, lock)
         except BaseException:
             lock.close()
             raise
 
     @staticmethod
     def open(folder: str | Path, *, write: bool = True) -> Run:
-        """A run that is there; only one process at a time may write."""
+        """Open an existing run; only one process at a time may write."""
         place = Path(folder)
         read_spec(place)
-        lock = locked(place) if write else None
+        lock = acquire_lock(place) if write else None
         try:
-            return opened(place, lock)
+            return open_store(place, lock)
         except BaseException:
             if lock is not None:
                 lock.close()
             raise
 
     def close(self) -> None:
-        """Let others work here."""
+        """Close the store and release the lock."""
         self.store.close()
         if self.lock is not None:
             self.lock.close()
@@ -117,78 +112,78 @@ class Run:
     # ---- units
 
     def unit(self, key: str, work: Callable[[], tuple[dict[str, Any], NDArray[np.float64] | None]]) -> Unit:
-        """The result of a piece of work, which is done unless it has been."""
-        known = self.find(key)
-        if known is not None:
-            return known
-        begin, before = time.perf_counter(), self.meter.read()
+        """The result of a piece of work, read from the store if it is finished and done now otherwise."""
+        finished = self.find(key)
+        if finished is not None:
+            return finished
+        begin, before = time.perf_counter(), self.meter()
         value, losses = work()
-        seconds, after = round(time.perf_counter() - begin, 4), self.meter.read()
-        text = encoded(f"the value of {key}", value)
-        row = (key, text, packed(losses), int(after[0] - before[0]), int(after[1] - before[1]), seconds)
+        seconds, after = round(time.perf_counter() - begin, 4), self.meter()
+        text = to_json(f"the value of {key}", value)
+        row = (key, text, pack(losses), int(after[0] - before[0]), int(after[1] - before[1]), seconds)
         faults.point("unit.computed")
         with self.store:
             self.store.execute(f"INSERT INTO units ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
         self.fresh += 1
         faults.point("unit.recorded")
-        return unpacked(row)  # as it will be read again, so that a resumed run goes on with the very same
+        return unpack(row)  # as a resumed run will read it
 
     def find(self, key: str) -> Unit | None:
-        """A unit that is done."""
+        """A finished unit, or None."""
         row = self.store.execute(f"SELECT {COLUMNS} FROM units WHERE key = ?", (key,)).fetchone()  # noqa: S608
-        return None if row is None else unpacked(row)
+        return None if row is None else unpack(row)
 
     def units(self, prefix: str = "") -> Iterator[Unit]:
-        """All units that are done, in their order."""
+        """All finished units whose key begins with a prefix, in the order of their work."""
         query = f"SELECT {COLUMNS} FROM units WHERE substr(key, 1, ?) = ? ORDER BY number"  # noqa: S608
         for row in self.store.execute(query, (len(prefix), prefix)):
-            yield unpacked(row)
+            yield unpack(row)
 
-    def cost(self, *without: str) -> tuple[int, int, float, int]:
-        """Forward passes, backward passes, seconds and the number of units so far; some may be left out by prefix."""
+    def cost(self, *excluded: str) -> tuple[int, int, float, int]:
+        """Forward passes, backward passes, seconds and number of units so far, without those of excluded prefixes."""
         query = "SELECT total(forward), total(backward), total(seconds), count(*) FROM units WHERE true"
-        query += " AND substr(key, 1, ?) <> ?" * len(without)
-        given = [value for prefix in without for value in (len(prefix), prefix)]
+        query += " AND substr(key, 1, ?) <> ?" * len(excluded)
+        given = [value for prefix in excluded for value in (len(prefix), prefix)]
         forward, backward, seconds, units = self.store.execute(query, given).fetchone()
         return int(forward), int(backward), float(seconds), int(units)
 
-    # ---- facts: what is true of the run as a whole
+    # ---- facts about the run as a whole
 
-    def tell(self, key: str, value: Any) -> None:
-        """Write a fact down."""
+    def record_fact(self, key: str, value: Any) -> None:
+        """Record a fact; it replaces an earlier one with the same key."""
         with self.store:
-            self.store.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, encoded(key, value)))
+            self.store.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, to_json(key, value)))
 
     def fact(self, key: str, default: Any = None) -> Any:
-        """A fact."""
+        """A recorded fact."""
         row = self.store.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
         return default if row is None else json.loads(row[0])
 
     # ---- checkpoints
 
-    def keep(self, name: str, tensors: Mapping[str, torch.Tensor], step: int) -> str:
-        """Write a checkpoint; returns its hash."""
+    def save_checkpoint(self, name: str, tensors: Mapping[str, torch.Tensor], step: int) -> str:
+        """Write a checkpoint and return its hash; a run in memory keeps none."""
         if self.folder is None:
             return ""
         plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
-        content: bytes = need("safetensors.torch", "cli").save(plain, {"step": str(step)})
+        content: bytes = need("safetensors.torch", "train").save(plain, {"step": str(step)})
         write_atomically(self.folder / "checkpoints" / f"{name}.safetensors", content)
         faults.point("checkpoint.written")
         return hashlib.sha256(content).hexdigest()
 
-    def kept(self, name: str, sha256: str) -> dict[str, torch.Tensor] | None:
-        """A checkpoint, if it is there and whole."""
+    def load_checkpoint(self, name: str, sha256: str) -> dict[str, torch.Tensor] | None:
+        """A checkpoint, or None where its file is missing or damaged."""
         if self.folder is None:
             return None
         path = self.folder / "checkpoints" / f"{name}.safetensors"
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content).hexdigest() != sha256:
             return None
-        found: dict[str, torch.Tensor] = need("safetensors.torch", "cli").load(content)
+        found: dict[str, torch.Tensor] = need("safetensors.torch", "train").load(content)
         return found
 
-    def drop(self, name: str) -> None:
-        """Remove a checkpoint that nobody needs any more."""
+    def drop_checkpoint(self, name: str) -> None:
+        """Remove a checkpoint, if it exists."""
         if self.folder is not None:
             (self.folder / "checkpoints" / f"{name}.safetensors").unlink(missing_ok=True)
 
@@ -202,14 +197,14 @@ class Run:
 COLUMNS = "key, value, losses, forward, backward, seconds"
 
 
-def made(place: Path) -> None:
-    """Make a run's folder; one that is there must be empty or a run's, killed as early as may be."""
+def make_run_folder(place: Path) -> None:
+    """Make a run's folder; an existing one must be empty or a run's, however early that was killed."""
     make_folder(place)
     check_place(place)
 
 
 def check_place(place: Path, kind: str | None = None) -> None:
-    """Raise where there can be no run (of a kind); nothing is made."""
+    """Raise where no run (of a kind) can be; nothing is created."""
     check_folder(place)
     if (place / "spec.json").is_file():
         there = read_spec(place).get("kind")
@@ -217,28 +212,28 @@ def check_place(place: Path, kind: str | None = None) -> None:
             raise OtherRunError(f"{place} holds another run (a {there}, not a {kind}): choose another --out")
         return
     inside = place.iterdir() if place.is_dir() else ()
-    strangers = [path.name for path in inside if not path.name.startswith(BEGINNINGS)]
-    if strangers:
-        raise RunError(f"{place} must be an empty folder or that of the same run, got {min(strangers)} in it")
+    foreign = [path.name for path in inside if not path.name.startswith(BEGINNINGS)]
+    if foreign:
+        raise RunError(f"{place} must be an empty folder or that of the same run, got {min(foreign)} in it")
 
 
 BEGINNINGS = ("lock.sqlite", ".spec.json.")
-"""What stands in a run's folder before its spec.json does."""
+"""What a run's folder holds before it has a spec.json."""
 
 
-def opened(place: Path, lock: Any) -> Run:
-    """A run in its folder; without a lock, nothing is made that is not there."""
+def open_store(place: Path, lock: Any) -> Run:
+    """A run in its folder; without a lock, nothing is created."""
     if lock is not None:
         (place / "checkpoints").mkdir(exist_ok=True)
     there = lock is not None or (place / "run.sqlite").is_file()
     try:
-        return Run(place, read_spec(place), connected(str(place / "run.sqlite") if there else ":memory:"), lock)
+        return Run(place, read_spec(place), connect(str(place / "run.sqlite") if there else ":memory:"), lock)
     except sqlite3.DatabaseError as error:
         raise RunError(f"{place / 'run.sqlite'} must be a store that can be read ({error})") from error
 
 
-def connected(place: str) -> sqlite3.Connection:
-    """A store with its tables, whole."""
+def connect(place: str) -> sqlite3.Connection:
+    """A store with its tables, checked for damage."""
     store = sqlite3.connect(place, timeout=10)
     try:
         store.executescript(SCHEMA)
@@ -251,8 +246,8 @@ def connected(place: str) -> sqlite3.Connection:
     return store
 
 
-def locked(folder: Path) -> sqlite3.Connection:
-    """A lock that is let go when its process ends, however it ends."""
+def acquire_lock(folder: Path) -> sqlite3.Connection:
+    """A lock that is released when its process ends, however it ends."""
     lock = sqlite3.connect(folder / "lock.sqlite", timeout=0, isolation_level=None)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -264,7 +259,7 @@ def locked(folder: Path) -> sqlite3.Connection:
     return lock
 
 
-def encoded(what: str, value: Any, **form: Any) -> str:
+def to_json(what: str, value: Any, **form: Any) -> str:
     """A value as JSON, which has no NaN."""
     try:
         return json.dumps(value, allow_nan=False, **form)
@@ -273,7 +268,7 @@ def encoded(what: str, value: Any, **form: Any) -> str:
 
 
 def read_spec(folder: Path) -> dict[str, Any]:
-    """What a run was asked to do."""
+    """The specification of a run."""
     path = folder / "spec.json"
     if not path.is_file():
         raise RunError(f"{folder} must be the folder of a run, but it has no spec.json")
@@ -295,13 +290,13 @@ def differences(one: Any, other: Any, place: str = "") -> list[str]:
     return [] if one == other else [place or "/"]
 
 
-def packed(losses: NDArray[np.float64] | None) -> bytes | None:
+def pack(losses: NDArray[np.float64] | None) -> bytes | None:
     """Losses as bytes."""
     return None if losses is None else losses.astype("<f8").tobytes()
 
 
-def unpacked(row: tuple[Any, ...]) -> Unit:
-    """A row as a unit."""
+def unpack(row: tuple[Any, ...]) -> Unit:
+    """A row of the store as a unit."""
     key, value, losses, forward, backward, seconds = row
     array = None if losses is None else np.frombuffer(losses, "<f8").astype(np.float64)
     return Unit(key, json.loads(value), array, forward, backward, seconds)

@@ -1,7 +1,25 @@
-"""Growing trees: Algorithm 1, its scorers, and what comes out."""
+"""The search for a tree: Algorithm 1, its scorers, its result.
 
-from augtree.search.result import Cost, Importance, TreeResult
+search_tree, resume           a search, and its continuation
+SearchOptions                 the options of a search
+Cooldown, Density, Retrain    the scorers with their options
+TreeResult, Cost, Importance  the result
+"""
+
+from augtree.search.importance import Importance
+from augtree.search.options import SearchOptions
+from augtree.search.result import Cost, TreeResult
 from augtree.search.scorers import Cooldown, Density, Retrain
 from augtree.search.search import resume, search_tree
 
-__all__ = ["Cooldown", "Cost", "Density", "Importance", "Retrain", "TreeResult", "resume", "search_tree"]
+__all__ = [
+    "Cooldown",
+    "Cost",
+    "Density",
+    "Importance",
+    "Retrain",
+    "SearchOptions",
+    "TreeResult",
+    "resume",
+    "search_tree",
+]

@@ -1,7 +1,7 @@
 """Cool-downs from one state of a model, each judged on the same samples: here, or side by side in other processes.
 
-Branches are independent of each other, and each is a function of what is given, so the result is the same however
-many are done at a time.
+Branches are independent of each other, and each is a function of its start and its own fields, so the results are
+the same however many run at a time.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 from augtree.errors import ArgumentError, AugtreeError
 from augtree.tasks import Task
-from augtree.training.trainer import Rows, State, Trainer
+from augtree.tasks.trainer import Trainer
+from augtree.training.sampling import Rows
+from augtree.training.state import State
 from augtree.transforms import Space
 from augtree.transforms.base import Policy
 
@@ -31,18 +33,18 @@ CONTEXT = get_context("spawn")
 
 @dataclass(frozen=True)
 class Branch:
-    """What is trained from a state, and judged."""
+    """A training from a state on, and the samples it is judged on."""
 
     policy: Policy
     rates: tuple[float, ...]
     seed: int
     rows: Rows
-    kept: bool = False
-    """Whether the model is wanted, and not its losses alone."""
+    keep_model: bool = False
+    """Whether the model is returned, and not its losses alone."""
 
 
-class Grown(NamedTuple):
-    """What came of a branch."""
+class BranchResult(NamedTuple):
+    """The result of a branch."""
 
     losses: Losses
     state: State | None
@@ -52,52 +54,60 @@ class Grown(NamedTuple):
     backward: int
 
 
-def grown(trainer: Trainer, start: State, branch: Branch) -> Grown:
+def run_branch(trainer: Trainer, start: State, branch: Branch) -> BranchResult:
     """Train and judge one branch."""
-    before = (trainer.passes.forward, trainer.passes.backward)
+    before = replace(trainer.passes)
     state = trainer.train(start, branch.policy, branch.rates, branch.seed)
     losses = trainer.calibrated_losses(state, branch.rows)
-    measured = branch.kept and np.isfinite(losses).all()
+    measured = branch.keep_model and np.isfinite(losses).all()
     metric = trainer.measures(state, branch.rows)[trainer.task.metric] if measured else None
-    after = (trainer.passes.forward, trainer.passes.backward)
-    return Grown(losses, state if branch.kept else None, metric, after[0] - before[0], after[1] - before[1])
+    forward, backward = trainer.passes.forward - before.forward, trainer.passes.backward - before.backward
+    return BranchResult(losses, state if branch.keep_model else None, metric, forward, backward)
 
 
-class Crew:
-    """Does branches, so many at a time."""
+class BranchRunner:
+    """Runs branches, in this process or in a pool of others."""
 
     def __init__(self, trainer: Trainer, pool: ProcessPoolExecutor | None = None) -> None:
         self.trainer, self.pool = trainer, pool
 
-    def work(self, start: State, branches: Sequence[Branch]) -> Iterator[Grown]:
-        """What comes of each branch, in their order."""
+    def run(self, start: State, branches: Sequence[Branch]) -> Iterator[BranchResult]:
+        """The result of each branch, in their order."""
         if self.pool is None:
-            for branch in branches:
-                yield grown(self.trainer, start, branch)
+            yield from (run_branch(self.trainer, start, branch) for branch in branches)
             return
-        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in start.tensors.items()}
-        waiting: list[Future[bytes]] = [
-            self.pool.submit(in_worker, pickle.dumps((tensors, start.step, branch))) for branch in branches
+        arrays = to_arrays(start)
+        futures: list[Future[bytes]] = [
+            self.pool.submit(run_in_worker, pickle.dumps((arrays, start.step, branch))) for branch in branches
         ]
         try:
-            for future in waiting:
-                yield self.received(future.result())
+            for future in futures:
+                yield self.unpack(future.result())
         finally:
-            for future in waiting:
+            for future in futures:
                 future.cancel()
 
-    def received(self, packed: bytes) -> Grown:
-        """What a worker sent; its passes are counted here."""
-        losses, tensors, step, metric, forward, backward = pickle.loads(packed)  # noqa: S301 - from our own worker
+    def unpack(self, packed: bytes) -> BranchResult:
+        """The result that a worker sent; its passes are counted here."""
+        losses, arrays, step, metric, forward, backward = pickle.loads(packed)  # noqa: S301 - from our own worker
         self.trainer.passes.forward += forward
         self.trainer.passes.backward += backward
-        device = self.trainer.device
-        state = tensors and State({n: torch.from_numpy(t).to(device) for n, t in tensors.items()}, step)
-        return Grown(losses, state, metric, forward, backward)
+        state = arrays and from_arrays(arrays, step, self.trainer)
+        return BranchResult(losses, state, metric, forward, backward)
+
+
+def to_arrays(state: State) -> dict[str, NDArray[Any]]:
+    """The tensors of a state as arrays, which can be pickled."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in state.tensors.items()}
+
+
+def from_arrays(arrays: dict[str, NDArray[Any]], step: int, trainer: Trainer) -> State:
+    """A state from its arrays, on the trainer's device."""
+    return State({name: torch.from_numpy(array).to(trainer.device) for name, array in arrays.items()}, step)
 
 
 def check_sendable(task: Task, space: Space, workers: int) -> None:
-    """Raise where a search cannot go to another process."""
+    """Raise where a task or a transform cannot be sent to another process."""
     try:
         pickle.dumps((task, list(space)))
     except Exception as error:
@@ -106,10 +116,10 @@ def check_sendable(task: Task, space: Space, workers: int) -> None:
 
 
 @contextmanager
-def crew(trainer: Trainer, workers: int) -> Iterator[Crew]:
-    """A crew of so many workers; one is this process itself."""
+def branch_runner(trainer: Trainer, workers: int) -> Iterator[BranchRunner]:
+    """A runner with this many workers; one worker is this process itself."""
     if workers == 1:
-        yield Crew(trainer)
+        yield BranchRunner(trainer)
         return
     try:
         content = pickle.dumps((trainer.task, trainer.data, torch.get_num_threads()))
@@ -118,34 +128,35 @@ def crew(trainer: Trainer, workers: int) -> Iterator[Crew]:
         raise ArgumentError("workers", rule, workers) from error
     pool = ProcessPoolExecutor(workers, CONTEXT, begin_worker, (content,))
     try:
-        yield Crew(trainer, pool)
+        yield BranchRunner(trainer, pool)
     except BrokenProcessPool as error:
         pool.shutdown(wait=False, cancel_futures=True)
-        rule = 'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again; or a'
-        raise ArgumentError("workers", f"{rule} worker died", workers) from error
+        raise ArgumentError("workers", WORKER_DIED, workers) from error
     except BaseException as error:
         pool.shutdown(wait=isinstance(error, AugtreeError), cancel_futures=True)
         raise
     pool.shutdown()
 
 
-here: list[Trainer] = []
-"""A worker's trainer."""
+WORKER_DIED = (
+    'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again; or a worker died'
+)
+worker_trainer: list[Trainer] = []
+"""In a worker: its trainer."""
 
 
 def begin_worker(content: bytes) -> None:
-    """A worker computes as its parent would."""
+    """Prepare a worker, so that it computes as its parent would."""
     task, data, threads = pickle.loads(content)  # noqa: S301 - from our own parent
     torch.set_num_threads(threads)
-    here[:] = [task.prepare(data)]
+    worker_trainer[:] = [task.prepare(data)]
 
 
-def in_worker(packed: bytes) -> bytes:
+def run_in_worker(packed: bytes) -> bytes:
     """One branch, in a process of ours."""
-    tensors, step, branch = pickle.loads(packed)  # noqa: S301 - from our own parent
-    trainer = here[0]
-    start = State({name: torch.from_numpy(t).to(trainer.device) for name, t in tensors.items()}, step)
-    found = grown(trainer, start, branch)
-    kept = found.state and {name: tensor.detach().cpu().numpy() for name, tensor in found.state.tensors.items()}
+    arrays, step, branch = pickle.loads(packed)  # noqa: S301 - from our own parent
+    trainer = worker_trainer[0]
+    result = run_branch(trainer, from_arrays(arrays, step, trainer), branch)
+    kept = result.state and to_arrays(result.state)
     end = step + len(branch.rates)
-    return pickle.dumps((found.losses, kept, end, found.metric, found.forward, found.backward))
+    return pickle.dumps((result.losses, kept, end, result.metric, result.forward, result.backward))

@@ -1,9 +1,9 @@
-"""Two-level factorial designs: which factors are left out in which run of a look, and what each run tells of them.
+"""Two-level factorial designs: which factors are left out in which run of a look, and the effects of the factors.
 
-Every factor is left out in half of the runs, in all columns balanced against each other, so that each run tells of
-every factor. The first columns are the products of an odd number of generators (up to half as many factors as runs:
-no effect is then mixed with the interaction of two others), then those of an even number. Columns that no factor
-needs hold nothing but interactions and the luck of the branches: their size says how far an effect can be trusted.
+Every factor is left out in half of the runs, and all columns are orthogonal, so that each run is evidence on every
+factor. The first columns are the products of an odd number of generators (with at most half as many factors as runs,
+no effect is mixed with the interaction of two others), then those of an even number. Columns without a factor hold
+only interactions and the noise of the branches: their size says how far an effect can be trusted.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Signs = NDArray[np.int64]
 LARGEST = 6
-"""No design has more than 2 to the power of so many runs."""
+"""The largest design has 2 to this power runs."""
 
 
 class Effect(NamedTuple):
-    """What leaving a factor out does to the loss: above zero, the factor does harm."""
+    """How much the loss falls where a factor is left out: above zero, the factor does harm."""
 
     harm: float
     se: float
-    """From the samples, and from the luck of the branches."""
+    """The standard error, from the spread of the samples and the noise of the branches."""
 
     @property
     def z(self) -> float:
@@ -37,7 +37,7 @@ class Effect(NamedTuple):
 def signs(factors: int, spare: int = 0) -> Signs:
     """A row for each run and a column for each contrast, +1 where it is left out; the factors' columns come first.
 
-    There are at least 8 runs, and `spare` columns that no factor needs. The first run leaves nothing out.
+    There are at least 8 runs, and at least `spare` columns without a factor. The first run leaves nothing out.
 
     >>> signs(3).tolist()[:2]
     [[-1, -1, -1, -1, -1, -1, -1], [1, -1, -1, 1, 1, 1, -1]]
@@ -54,7 +54,7 @@ def signs(factors: int, spare: int = 0) -> Signs:
 
 
 def most_factors() -> int:
-    """How many factors the largest design has room for."""
+    """The number of factors in the largest design."""
     return int(2**LARGEST - 1)
 
 
@@ -64,13 +64,13 @@ def contrasts(losses: Floats, design: Signs) -> Floats:
 
 
 def effect(found: Floats, noise: float) -> Effect:
-    """The effect that the differences of some samples tell of, where branches differ by `noise` anyway."""
+    """The effect on some samples, given the differences of their losses and the noise of the branches."""
     spread = float(found.std(ddof=1)) / np.sqrt(len(found)) if len(found) > 1 else 0.0
     return Effect(float(found.mean()), float(np.hypot(spread, noise)))
 
 
 def together(seen: Sequence[Effect]) -> Effect:
-    """What several looks say together, each weighted by how sure it is."""
+    """The effect in several looks together, weighted by the inverse variances."""
     if len(seen) == 1 or any(each.se == 0 for each in seen):
         return seen[-1]
     weights = [1 / each.se**2 for each in seen]
@@ -79,14 +79,14 @@ def together(seen: Sequence[Effect]) -> Effect:
 
 
 def noise_of(unused: Floats) -> float:
-    """The size of contrasts that hold no factor; 0 where there are none."""
+    """The root mean square of contrasts without a factor; 0 where there are none."""
     return float(np.sqrt((unused.mean(axis=1) ** 2).mean())) if len(unused) else 0.0
 
 
 def shrunk(groups: dict[str, Effect]) -> tuple[Effect, dict[str, Effect]]:
-    """The effect in all groups together, and each group's own drawn towards it (DerSimonian and Laird 1986).
+    """The effect in all groups together, and each group's, shrunk towards it (DerSimonian and Laird 1986).
 
-    Where the groups differ by no more than their noise, every group has the common one.
+    Where the groups differ by no more than their noise, every group has the common effect.
     """
     means = np.array([effect.harm for effect in groups.values()])
     variances = np.array([max(effect.se, 1e-12) ** 2 for effect in groups.values()])

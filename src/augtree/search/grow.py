@@ -1,4 +1,4 @@
-"""Algorithm 1: growing a tree from the root. No model in here: a scorer builds one node, this says which and where.
+"""Algorithm 1: growing a tree from the root. There is no model here: a scorer builds each node.
 
 The paper's words: T is the tree, V the nodes that are open, H the probabilities, k the candidates.
 """
@@ -11,33 +11,34 @@ from typing import NamedTuple, Protocol
 
 from augtree.keys import Key
 from augtree.policies import Tree
+from augtree.runs.failures import BudgetSpentError
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
 
 
 class Built(NamedTuple):
-    """What Build-one-node found: the best (A, p), and whether it improves on the tree without it."""
+    """The result of Build-one-node: the best (A, p), and whether it improves on the tree without it."""
 
     transform: Transform
     p: float
     improves: bool
     gain: float = 0.0
-    """How much the score falls with it, on the data that did not choose it."""
+    """How much the loss falls with it, on data that did not choose it."""
     gain_se: float = 0.0
     why: str = ""
 
 
 class Scorer(Protocol):
-    """Says how good a tree would be with one more candidate."""
+    """Scores trees with one more candidate."""
 
     def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
-        """The best candidate for a node; p is given where the sibling has taken its share."""
+        """The best candidate for a node; p is given where the sibling has one already."""
         ...
 
 
 @dataclass(frozen=True)
 class Growth:
-    """A tree on its way: a pure state machine."""
+    """A growing tree: an immutable state of Algorithm 1."""
 
     depth: int
     seed: int
@@ -52,7 +53,7 @@ class Growth:
         return self.open[int(Key.of(self.seed, [len(self.built)], role="grow").below(len(self.open))[0])]
 
     def p_given(self, node: int) -> float | None:
-        """What the sibling leaves, where it stands in the tree."""
+        """The probability that the sibling leaves, where it is in the tree."""
         sibling = self.tree.nodes.get(node ^ 1) if node > 1 else None
         return None if sibling is None else round(1 - sibling.p, 12)
 
@@ -70,7 +71,7 @@ class Growth:
 
 
 def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], None] = lambda *_: None) -> Growth:
-    """Algorithm 1. Every node is scored once: (2^d - 1)(k + 1) scorings at most, never k^d."""
+    """Algorithm 1. Every node is built once: at most (2^d - 1)(k + 1) scorings, never k^d."""
     growth = Growth(depth, seed)
     while (node := growth.next_node()) is not None:
         try:
@@ -80,7 +81,3 @@ def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], N
         growth = growth.record(node, found)
         watch(growth, node)
     return growth
-
-
-class BudgetSpentError(Exception):
-    """There is nothing left to spend: the tree stays as it is."""

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from augtree.policies import Forest, Tree
+from augtree.policies import Tree
 from augtree.transforms import Chain, Identity, OneOf, Space
-from augtree.transforms.base import Policy, Transform
+from augtree.transforms.base import Transform
 from augtree.transforms.traits import ALONE, TRAIT_WORDS, traits
 
 RARE = 1 / 12
-"""A trait of no more than this share of the candidates is not asked for: too few samples have it to tell."""
+"""A trait of no more than this share of the candidates is not tested: too few samples have it."""
 HALF = 0.5
-"""Each basic is on for so many samples of the mixture, and each transform of the user's on top of a style."""
+"""The share of samples of the mixture that each basic is applied to; and each of the user's own transforms."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Play:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """What is in play and could leave it: these, the traits of the candidates, and augmenting every sample."""
+        """What could leave play: basics and own transforms, traits of candidates, and augmenting every sample."""
         held = Counter(trait for style in self.space.distinct for trait in sorted(traits(style)))
         common = [trait for trait, count in held.items() if count > RARE * len(self.space.distinct)]
         found = dict.fromkeys([*self.basic_factors, *common, ALONE])
@@ -44,7 +44,7 @@ class Play:
         return f"{', '.join([*basics, ''])}{len(self.styles)} styles ({styles})"
 
     def without(self, factors: Iterable[str]) -> Play:
-        """The same with less in play."""
+        """The same without some factors."""
         return replace(self, out=self.out | frozenset(factors))
 
     @property
@@ -68,7 +68,7 @@ class Play:
         return HALF if ALONE in self.out else 1.0
 
     def mixture(self) -> Tree:
-        """Any basic or not, any style, any own transform or not: the policy of the trunk."""
+        """The policy of the trunk: each basic or not, any style, each own transform or not."""
         steps: list[tuple[Transform, float]] = [(basic, HALF) for basic in self.basics]
         return self.tree(*steps, one_of(self.styles), *((own, HALF) for own in self.on_top))
 
@@ -85,7 +85,7 @@ class Play:
         return self.tree(*self.basics, style)
 
     def tree(self, *steps: Transform | tuple[Transform, float] | None) -> Tree:
-        """These steps at the root; the empty tree where nothing is done."""
+        """A tree with these steps at the root; the empty tree where no step does anything."""
         done = [step for step in steps if step is not None and not isinstance(step, Identity)]
         if not done:
             return Tree()
@@ -99,17 +99,9 @@ def one_of(styles: Sequence[Transform]) -> Transform:
 
 
 Plays = Mapping[str, Play]
-"""What is in play in each group; a search that knows no groups has one, by the name ''."""
-
-
-def policy_of(plays: Plays, made: Mapping[str, Tree], shares: Mapping[str, float]) -> Policy:
-    """The groups' trees as one policy: a tree where all have the same, else a forest."""
-    trees = list(made.values())
-    if all(tree == trees[0] for tree in trees) and set(plays) == {""}:
-        return trees[0]
-    return Forest({group: (made[group], shares[group]) for group in plays})
+"""What is in play in each group, by name; a search without groups has one group, named ''."""
 
 
 def in_words(factor: str) -> str:
-    """A factor as people say it."""
+    """A factor in plain words."""
     return TRAIT_WORDS.get(factor, factor)

@@ -1,4 +1,4 @@
-"""What a search gives: the tree, what mattered, every scored candidate, the cost, and how the free policies do."""
+"""The result of a search: tree, model, importances, every scored candidate, cost, and how the free policies do."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from augtree.policies import Tree
-from augtree.policies.export import tree_in_words
 from augtree.runs.store import Run
-from augtree.search.grow import Growth
-from augtree.training.trainer import Passes, State, seed_of
-from augtree.transforms.traits import ALONE, GEOMETRY, TONES, TRAIT_WORDS
+from augtree.search.importance import Importance
+from augtree.search.verdict import verdict_of
+from augtree.tasks.trainer import Trainer
+from augtree.training.state import Passes, State
 
-BOOTSTRAPS = 1000
 HISTORY = (
     "node",
     "round",
@@ -41,21 +39,29 @@ HISTORY_PASSES = ("forward", "backward")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a search took."""
+    """What a search has cost.
+
+    Examples
+    --------
+    >>> print(Cost(forward=4000, backward=2000, training_equivalents=1.5, seconds=9.6, scorings=10))
+    1.50 training equivalents (4,000 forward and 2,000 backward sample passes), 10 scorings, 10 s
+
+    """
 
     forward: int
-    """Samples that went forward through a model."""
+    """The number of samples that went forward through a model."""
     backward: int
-    """Samples that went backward."""
+    """The number of samples that went backward through a model."""
     training_equivalents: float
     """Both together, in units of one whole training."""
     seconds: float
+    """The time that all units of work took."""
     scorings: int
-    """Scored candidates, yardsticks included; confirmations are not."""
+    """The number of scored candidates and baselines, without confirmations."""
     check_equivalents: float = 0.0
-    """What of the training equivalents went into holding the tree against the free policies."""
+    """The training equivalents that compared the tree with the free policies."""
     model_equivalents: float = 0.0
-    """What of them went into the finished model: the trunk and the last cool-downs."""
+    """The training equivalents in the finished model: the trunk and the last cool-downs."""
 
     def __str__(self) -> str:
         parts = {"to check the result": self.check_equivalents, "in the finished model": self.model_equivalents}
@@ -67,44 +73,52 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Importance:
-    """The total fall of the score that a transform brought when it was confirmed; its spread over bootstraps."""
-
-    gain: float
-    spread: float
-
-    def __str__(self) -> str:
-        return f"{self.gain:.4f} ± {self.spread:.4f}"
-
-
-@dataclass(frozen=True)
 class FreePolicy:
     """How a policy does in a training from the start, on the validation half that confirmed the nodes."""
 
     loss: float
+    """The mean loss."""
     loss_se: float
+    """Its standard error."""
     metric: float
+    """The task's metric."""
     behind: float
-    """How much higher its loss is than the tree's; negative where it is better."""
+    """How much higher the loss is than the tree's; negative where the policy is better."""
     behind_se: float
+    """The standard error of this difference."""
 
 
 @dataclass(frozen=True)
 class TreeResult:
-    """The outcome of `search_tree`."""
+    """The result of `search_tree`.
+
+    Examples
+    --------
+    >>> free = {"tree": FreePolicy(0.5, 0.1, 0.9, 0.0, 0.0), "randaugment": FreePolicy(0.8, 0.1, 0.8, 0.3, 0.01)}
+    >>> result = TreeResult(Tree(), {}, [], Cost(0, 0, 0.0, 0.0, 0), free, notes=[], deterministic=True)
+    >>> print(result.verdict())
+    The tree's validation loss is 0.3000 ± 0.0100 below that of randaugment, the best free policy.
+
+    """
 
     tree: Tree
-    """The answer: what to put into one's own loop."""
+    """The policy that was found."""
     importances: Mapping[str, Importance]
+    """How much each transform of the tree brought, the largest first."""
     history: Sequence[Mapping[str, Any]]
+    """Every scored candidate, in the order of scoring."""
     cost: Cost
+    """What the search has cost."""
     free: Mapping[str, FreePolicy]
-    """The free policies by name, and "tree"; empty where the check was left out."""
+    """The free policies by name, and "tree"; empty without the check."""
     notes: Sequence[str]
-    """What the user should know: nodes that stayed empty and why, candidates that failed, an early end."""
+    """What the user should know: why nodes stayed empty, candidates that failed, an early end."""
     deterministic: bool
+    """Whether the same search gives the same result to the byte."""
     metric: str = "accuracy"
+    """The task's metric."""
     out: Path | None = None
+    """The run's folder."""
     mixture: Tree | None = None
     """Scorer cooldown: the mixture of all that stayed in play."""
     single: Tree | None = None
@@ -114,11 +128,13 @@ class TreeResult:
     state: State | None = field(default=None, repr=False)
     """The model as the trainer keeps it."""
     mean: tuple[float, ...] = ()
+    """The mean of each channel of the training pictures."""
     std: tuple[float, ...] = ()
+    """The standard deviation of each channel of the training pictures."""
     members: tuple[str, ...] = ()
     """The cool-downs whose average the model is."""
     findings: Sequence[Mapping[str, Any]] = ()
-    """What each look said of each factor: its harm, with a standard error, and whether it left play."""
+    """The evidence of each look on each factor: its harm, with a standard error, and whether it left play."""
     cooled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Validation loss and metric after each of the last cool-downs."""
     measures: Mapping[str, float] = field(default_factory=dict)
@@ -131,7 +147,7 @@ class TreeResult:
 
     @property
     def out_of_play(self) -> dict[str, Mapping[str, Any]]:
-        """What left play, and the finding that said so."""
+        """What left play, with the finding that decided it."""
         return {finding["factor"]: finding for finding in self.findings if finding["left"]}
 
     @property
@@ -142,25 +158,12 @@ class TreeResult:
 
     @property
     def beats_free(self) -> bool | None:
-        """Whether the tree does better than every free policy; None where that was not checked."""
+        """Whether the tree is better than every free policy; None without the check."""
         return None if self.best_free is None else self.free["tree"].loss < self.free[self.best_free].loss
 
     def verdict(self) -> str:
-        """What the search found, plainly."""
-        if self.mixture is not None:
-            return verdict_of_cooldown(self)
-        name = self.best_free
-        if name is None:
-            return "The tree was not held against the free policies."
-        other = self.free[name]
-        side = "below" if self.beats_free else "above"
-        difference = f"{abs(other.behind):.4f} ± {other.behind_se:.4f} {side} that of {name}, the best free policy"
-        if other.behind == 0:
-            return f"The search found nothing that is better than {name}, which is free. Use {name}."
-        if abs(other.behind) <= 2 * other.behind_se:
-            return f"The tree's validation loss is {difference}: within the noise of one training each (see compare)."
-        end = "." if self.beats_free else f": the search did not help. Use {name}."
-        return f"The tree's validation loss is {difference}{end}"
+        """What the search found, in plain words."""
+        return verdict_of(self)
 
     def to_json(self) -> str:
         """Everything but the history."""
@@ -190,67 +193,6 @@ class TreeResult:
         return text.getvalue()
 
 
-def verdict_of_cooldown(result: TreeResult) -> str:
-    """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
-    out = [left_play(finding) for finding in result.out_of_play.values()]
-    if not result.findings or [f["look"] for f in result.findings if f["factor"] == ALONE] == [0]:
-        out += ["Nothing was asked for harm: all of it stays in play."]
-    elif not out:
-        out = ["Nothing was found to do harm: all of it stays in play."]
-    out += stays_in_play(result)
-    if result.tree == result.mixture:
-        out.append(
-            "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
-        )
-    else:
-        out.append(f"{tree_in_words(result.tree)} was clearly better than the mixture of what is in play.")
-    count = len(result.members)
-    average = f"the average of {count} cool-downs" if count > 1 else "one cool-down, which no average beat"
-    if result.metric in result.measures:
-        value = f"{result.metric} {result.measures[result.metric]:.4f} on the validation data that chose it"
-        out.append(f"The finished model is {average}: {value}.")
-    return " ".join(out)
-
-
-def left_play(finding: Mapping[str, Any]) -> str:
-    """Why something left play, in a sentence."""
-    harm = f"{finding['harm']:.3f} ± {finding['se']:.3f}"
-    name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
-    if finding["factor"] == ALONE:
-        return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
-    if finding["harm"] < CERTAIN * finding["se"]:
-        return f"Out of play: {name}, more likely harmful than not ({harm} in validation loss)."
-    return f"Out of play: {name}, which cost {harm} in validation loss{WHY.get(finding['factor'], '')}."
-
-
-def stays_in_play(result: TreeResult) -> list[str]:
-    """What of the factors that stay clearly helps, and of which nothing can be told, by the last word on each."""
-    last = {finding["factor"]: finding for finding in result.findings}
-    stays = [finding for name, finding in last.items() if name not in result.out_of_play and name != ALONE]
-    words: dict[bool, list[str]] = {True: [], False: []}
-    for finding in stays:
-        helps = finding["harm"] < -CERTAIN * finding["se"]
-        gain = f" ({-finding['harm']:.3f} ± {finding['se']:.3f})" if helps else ""
-        words[helps].append(TRAIT_WORDS.get(finding["factor"], finding["factor"]) + gain)
-    out = [f"Clearly helps: {', '.join(words[True])}."] if words[True] else []
-    return out + (
-        [f"Stays, as neither harm nor help could be told: {', '.join(words[False])}."] if words[False] else []
-    )
-
-
-CERTAIN = 2.0
-"""What is told as certain: effects of so many standard errors."""
-WHY = {
-    "Flip": " (your classes have a left and a right)",
-    "VerticalFlip": " (your classes have an up and a down)",
-    "QuarterTurn": " (your classes have an upright side)",
-    "PadCrop": " (what stands at the border counts, or where a thing stands)",
-    TONES: " (your classes differ in brightness or colour)",
-    GEOMETRY: " (your classes differ in angle, size or place)",
-}
-"""What it says of the data when a factor does harm."""
-
-
 def history(run: Run) -> list[dict[str, Any]]:
     """A row for each scored candidate, in the order of scoring."""
     return [
@@ -260,31 +202,16 @@ def history(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def importances(growth: Growth, run: Run, seed: int) -> dict[str, Importance]:
-    """What each transform in the tree brought, the largest first."""
-    draws: dict[str, list[Any]] = {}
-    gains: dict[str, float] = {}
-    for node, found in growth.built:
-        if not found.improves:
-            continue
-        name = found.transform.name
-        what = {"candidate": str(found.transform), "p": found.p}
-        units = [unit for unit in run.units(f"node/{node}/confirm") if what.items() <= unit.value.items()]
-        confirmed = [unit.losses for unit in units]
-        values = np.mean([losses for losses in confirmed if losses is not None], axis=0)
-        rng = np.random.default_rng(seed_of(seed, "bootstrap"))  # the same samples for all nodes
-        drawn = values[rng.integers(len(values), size=(BOOTSTRAPS, len(values)))].mean(1)
-        draws.setdefault(name, []).append(drawn)
-        gains[name] = gains.get(name, 0.0) + float(values.mean())
-    found_ = {name: Importance(gains[name], float(np.sum(draws[name], axis=0).std())) for name in gains}
-    return dict(sorted(found_.items(), key=lambda pair: -pair[1].gain))
-
-
-def cost(run: Run, passes_of_one: int, *without: str) -> Cost:
-    """What the run has spent so far; some units may be left out by prefix."""
-    forward, backward, seconds, _ = run.cost(*without)
+def cost_of(run: Run, trainer: Trainer, *excluded: str) -> Cost:
+    """What a run has cost so far, without the units of excluded prefixes."""
+    one = trainer.total_steps * trainer.passes_a_step
+    forward, backward, seconds, _ = run.cost(*excluded)
     scorings = sum(unit.value.get("round", "confirm") != "confirm" for unit in run.units("node/"))
     scorings += sum(1 for prefix in ("look/", "cool/") for _ in run.units(prefix))
-    check = sum(unit.forward + unit.backward for unit in run.units("free/")) / passes_of_one
-    total = (forward + backward) / passes_of_one
-    return Cost(forward, backward, round(total, 3), round(seconds, 2), scorings, round(check, 3))
+    check = passes_in(run, "free/") / one
+    return Cost(forward, backward, round((forward + backward) / one, 3), round(seconds, 2), scorings, round(check, 3))
+
+
+def passes_in(run: Run, *prefixes: str) -> int:
+    """The passes of the units with some prefixes."""
+    return sum(unit.forward + unit.backward for prefix in prefixes for unit in run.units(prefix))

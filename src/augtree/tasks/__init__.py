@@ -1,4 +1,9 @@
-"""What "better" means: data, a model, an objective and a metric."""
+"""What "better" means: a model, an objective and a metric, as a value that a search or a training takes.
+
+>>> from augtree import tasks
+>>> sorted(tasks.TASKS)
+['classification', 'contrastive', 'semisupervised']
+"""
 
 from augtree.tasks.base import Task
 from augtree.tasks.classification import Classification
@@ -8,4 +13,4 @@ from augtree.tasks.semisupervised import SemiSupervised
 __all__ = ["TASKS", "Classification", "Contrastive", "SemiSupervised", "Task"]
 
 TASKS: dict[str, type[Task]] = {task.kind: task for task in (Classification, Contrastive, SemiSupervised)}
-"""By name, as files and the command line have them."""
+"""The tasks by their names in files and on the command line."""

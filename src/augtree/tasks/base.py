@@ -1,4 +1,4 @@
-"""What all tasks share: the model, the length of a training, its optimizer, rates and machine."""
+"""What all tasks share: the model, the length of a training, its optimizer, learning rates and machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,10 +15,13 @@ from torch import nn
 from augtree import models
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, number, one_of, whole_number
+from augtree.training.device import device_of
 from augtree.training.metrics import METRICS
 from augtree.training.schedules import SCHEDULES, rates
-from augtree.training.trainer import Trainer, device_of
 from augtree.transforms.base import Policy
+
+if TYPE_CHECKING:
+    from augtree.tasks.trainer import Trainer
 
 DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}
 """Learning rate and weight decay of each optimizer."""
@@ -27,12 +30,20 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Task:
-    """How a model is trained; what is not said has the default that stands here. Each task adds what is its own.
+    """How a model is trained and judged. Each field is a parameter; each kind of task adds its own.
 
-    `model` is a name (wrn-16-4, resnet18, cnn, gin, resgcn, ...) or a function that makes a module; "auto" is cnn up
-    to 16 px (on a CPU up to 64), wrn-16-4 up to 64 px, resnet18 above, and gin for graphs. `preprocess` comes before
-    the policy: "default" is the data set's own (flips and crops for CIFAR-10, nothing for digits and folders), None
-    is nothing.
+    Tasks are values: they compare by their fields, and `dataclasses.replace` makes a changed one.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from augtree.tasks import Classification
+    >>> task = Classification(model="wrn-16-4", steps=4, lr=0.2, schedule="cosine", warmup=0)
+    >>> task.rates(2)
+    [0.2, 0.1]
+    >>> replace(task, lr=0.4).rates(2)
+    [0.4, 0.2]
+
     """
 
     kind: ClassVar[str] = ""
@@ -41,36 +52,51 @@ class Task:
         "image": ("none", "randaugment", "trivialaugment"),
         "graph": ("none",),
     }
-    """The policies that need no search and that a learned one is held against, for pictures and for graphs."""
+    """The policies that need no search, which learned ones are compared with, for pictures and for graphs."""
 
     model: str | Callable[[], nn.Module] = "auto"
+    """The network: wrn-D-K (such as wrn-16-4), resnet18, resnet50, cnn, gin or resgcn, auto for one that suits the
+    data, or, in Python, a function that makes a module."""
     epochs: float = 80
+    """How many times a training goes through its samples."""
     steps: int | None = None
-    """Instead of epochs."""
+    """The length of a training in steps; None leaves it to the epochs."""
     batch_size: int = 128
+    """How many samples a step takes, at most."""
     optimizer: str = "sgd"
+    """The optimizer: sgd, with Nesterov momentum, or adamw."""
     lr: float | None = None
+    """The highest learning rate; None is 0.1 for sgd and 0.002 for adamw."""
     weight_decay: float | None = None
+    """The weight decay; None is 0.0005 for sgd and 0.05 for adamw."""
     momentum: float = 0.9
+    """The momentum of sgd."""
     schedule: str = "constant-linear"
-    """The learning rate's course: after the warm-up constant, then a line to zero; or cosine, or constant."""
+    """The course of the learning rate: constant-linear (warm-up, constant, a line to zero), cosine (warm-up, a cosine
+    to zero) or constant."""
     warmup: float = 0.05
-    """The share of the steps over which the learning rate rises."""
+    """The share of the steps, at the start, over which the learning rate rises."""
     decay: float = 0.3
-    """The share of the steps, at the end, over which constant-linear falls."""
+    """The share of the steps, at the end, over which constant-linear falls to zero."""
     metric: str = "accuracy"
+    """The metric that results are compared by: accuracy, error, f1, auroc or loss."""
     preprocess: Policy | str | None = "default"
+    """What is applied to training samples before the policy: default for the data set's own (flips and crops for
+    CIFAR-10, nothing for digits and folders), None for nothing, or, in Python, a transform."""
     device: str = "auto"
+    """Where to train: cpu, cuda, or auto (the GPU where there is one)."""
     compile: bool = False
+    """Whether to compile the model with torch.compile."""
     deterministic: bool = False
-    """On a GPU: only operations that give the same bits every time. The CPU's always do."""
+    """Whether to use only operations that repeat to the bit on a GPU, as a CPU always does."""
     precision: str = "auto"
-    """bfloat16: convolutions and products of matrices in half precision, as "auto" has it on a GPU; else float32."""
+    """The precision of convolutions and matrix products: float32, bfloat16, or auto (bfloat16 on a GPU)."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the model, such as weights="file.safetensors"."""
+    """Further arguments of a named model, such as {"weights": "file.safetensors"}."""
 
     def __post_init__(self) -> None:
-        check_model(self.model)
+        if self.model != "auto":
+            models.check_model(self.model)
         number("epochs", self.epochs, 0, 1e6, open_low=True)
         if self.steps is not None:
             whole_number("steps", self.steps, 1, 10**9)
@@ -107,12 +133,12 @@ class Task:
         return DEFAULTS[self.optimizer][0] if self.lr is None else self.lr
 
     @property
-    def decay_of_weights(self) -> float:
-        """The weight decay, the optimizer's usual one where none was given."""
+    def effective_weight_decay(self) -> float:
+        """The weight decay, the optimizer's default included."""
         return DEFAULTS[self.optimizer][1] if self.weight_decay is None else self.weight_decay
 
     def total_steps(self, samples: int) -> int:
-        """The steps of one training on so many samples."""
+        """The steps of one training on this many samples."""
         if self.steps is not None:
             return self.steps
         return max(1, round(self.epochs * samples / min(self.batch_size, samples)))
@@ -122,7 +148,7 @@ class Task:
         return [self.rate * share for share in rates(self.schedule, steps, warmup=self.warmup, decay=self.decay)]
 
     def model_for(self, data: Dataset) -> str | Callable[[], nn.Module]:
-        """The model, where it was left to us."""
+        """The model for a data set; `auto` depends on the samples and the device."""
         if self.model != "auto":
             return self.model
         if data.domain == "graph":
@@ -132,40 +158,30 @@ class Task:
         return "cnn" if side <= small else "wrn-16-4" if side <= 64 else "resnet18"
 
     def check(self, data: Dataset) -> None:
-        """Raise for data that this task cannot be done on."""
+        """Raise for data that this task cannot use."""
 
     def prepare(self, data: Dataset) -> Trainer:
-        """Everything that trainings and judgements on this data need."""
+        """The trainer for a data set."""
         raise NotImplementedError
 
     def spec(self) -> dict[str, Any]:
-        """The task as a value for a file; a function stands there by its name."""
+        """The task as a value for a JSON file; a model function is represented by its name."""
         from augtree.policies.codec import to_json
 
-        out = {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
-        out["options"] = {name: plain(value) for name, value in self.options.items()}
+        out = {f.name: json_value(getattr(self, f.name)) for f in dataclasses.fields(self)}
+        out["options"] = {name: json_value(value) for name, value in self.options.items()}
         if not isinstance(self.model, str):
-            named = self.model if hasattr(self.model, "__qualname__") else type(self.model)
-            out["model"] = {"function": f"{named.__module__}.{named.__qualname__}"}
+            function = self.model if hasattr(self.model, "__qualname__") else type(self.model)
+            out["model"] = {"function": f"{function.__module__}.{function.__qualname__}"}
         if isinstance(self.preprocess, Policy):
             out["preprocess"] = to_json(self.preprocess)
         if self.precision == "auto":
-            del out["precision"]  # so that runs go on which are older than the option
+            del out["precision"]  # so that runs older than the option can be resumed
         return {"task": self.kind, **out}
 
 
-def check_model(model: Any) -> None:
-    """Raise for what can be no model: a wrong name, or a module where a function that makes one is wanted."""
-    if isinstance(model, str):
-        if model != "auto":
-            models.find(model)
-    elif isinstance(model, nn.Module) or not callable(model):
-        rule = "must be a name, or a function without arguments that makes a new nn.Module"
-        raise ArgumentError("model", rule, type(model))
-
-
-def plain(value: Any) -> Any:
-    """Numpy's numbers and paths as JSON has them."""
+def json_value(value: Any) -> Any:
+    """A value with numpy's numbers and paths as JSON has them."""
     if isinstance(value, np.generic):
         return value.item()
     return str(value) if isinstance(value, PathLike) else value

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from augtree.errors import InputError, need
 from augtree.transforms import graph_batch
-from augtree.transforms.pictures import checked
+from augtree.transforms.pictures import check_pictures
 from augtree.transforms.spaces import GRAPH_MAGNITUDES, IMAGE_MAGNITUDES
 
 COUNT = 6
 
 
 class Samples(Protocol):
-    """A batch of samples, and how to compare, cut and spoil it. Problems are told in words; none is ""."""
+    """A batch of samples, and how to compare, cut and change it. A problem is a text; "" is none."""
 
     @property
     def batch(self) -> Any: ...
@@ -59,7 +59,7 @@ class PictureSamples:
     magnitudes = IMAGE_MAGNITUDES
 
     def __init__(self, sample: Tensor) -> None:
-        batch = checked(sample)
+        batch = check_pictures(sample)
         if not batch.numel():
             raise InputError(f"a sample must hold at least one picture, got shape {list(batch.shape)}")
         if batch.dtype != torch.uint8:

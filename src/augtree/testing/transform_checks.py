@@ -1,7 +1,7 @@
-"""`check_transform`: the contract that every transform keeps, built in or your own.
+"""`check_transform`: the contract of every transform, built in or your own.
 
-Each check is a function that raises `Broken`; the docstring says what is promised. What a class declares about itself
-(`random`, `scaled`, `signed`, `mixes`, `whole`) decides which promises apply.
+Each check is a function that raises `Broken`; its docstring is the rule. What a class declares about itself
+(`random`, `scaled`, `signed`, `mixes`, `whole`) decides which rules apply.
 """
 
 from __future__ import annotations
@@ -11,50 +11,46 @@ import pickle
 import random
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from augtree.errors import ArgumentError, AugtreeError, CheckError, shown
+from augtree.errors import ArgumentError, AugtreeError, shown
 from augtree.policies import Tree, codec
+from augtree.testing.augmentation_checks import grows_with_magnitude, two_sided, weakest_near_identity
+from augtree.testing.contract import SEED, Broken, anywhere, run_checks
 from augtree.testing.samples import Samples, samples_of
 from augtree.testing.worker import WorkerError, elsewhere
 from augtree.transforms import Chain, OneOf, Transform, Wrapped
 
-SEED = 20240601
-GROWTH = 1.2
-"""The least that the strongest magnitude changes, as a multiple of the weakest."""
-
-
-class Broken(Exception):  # noqa: N818
-    """A promise that does not hold, and how that shows."""
-
 
 def check_transform(transform: Transform, sample: Any) -> list[str]:
-    """Hold a transform to its contract; the names of the checks, or a CheckError that lists every failure.
+    """Check a transform against its contract: the names of the checks, or a CheckError that lists every failure.
 
-    `sample` is a picture (uint8 [C,H,W] or a batch) or a PyG graph (or a batch) like those it is made for. What a
-    sample cannot show (a black picture is the same however it is turned) is looked for in pictures of our own too.
+    Parameters
+    ----------
+    transform
+        The transform; `augtree.wrap` makes one of a function.
+    sample
+        A picture (uint8 [C,H,W]), a PyG graph, or a batch of either, like those that the transform is made for. What
+        it cannot show (a black picture is the same however it is turned) is looked for in built-in samples too.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from augtree.transforms import Invert
+    >>> passed = check_transform(Invert(), torch.randint(256, (3, 16, 16), dtype=torch.uint8))
+    >>> len(passed), passed[0]
+    (20, 'runs on the sample')
+
     """
     if not isinstance(transform, Transform):
         raise ArgumentError("transform", "must be a transform (augtree.wrap makes one of a function)", transform)
     samples = samples_of(sample)
-    failures: dict[str, str] = {}
-    for name, check in CHECKS.items():
-        try:
-            check(transform, samples)
-        except Broken as broken:
-            failures[name] = str(broken)
-        except Exception as error:  # whatever a transform may raise is a finding
-            failures[name] = f"raised {type(error).__name__}: {shown(str(error), 300)}"
-        if name == RUNS and failures:
-            break  # everything else would say the same
-    if failures:
-        raise CheckError(f"{transform.name} ({type(transform).__qualname__})", failures)
-    return list(CHECKS)
+    subject = f"{transform.name} ({type(transform).__qualname__})"
+    return run_checks(subject, CHECKS, transform, samples, first=RUNS)
 
 
 def rebuilt(transform: Transform) -> Transform:
@@ -78,17 +74,6 @@ def parts_of(transform: Transform) -> Iterator[Transform]:
         inner = [value for value in transform.arguments().values() if isinstance(value, Transform)]
     for part in inner:
         yield from parts_of(part)
-
-
-def anywhere(samples: Samples, check: Callable[[Samples], None]) -> None:
-    """Look for something in the sample and, where it does not show, in our own; raise if neither shows it."""
-    try:
-        check(samples)
-    except Broken as broken:
-        try:
-            check(samples.stock())
-        except Exception:
-            raise broken from None
 
 
 # ---- as a value ------------------------------------------------------------------------------------------------
@@ -283,57 +268,6 @@ def any_split(transform: Transform, samples: Samples) -> None:
         done = transform(part, seed=SEED, index=start)
         if not samples.equal(done, samples.cut(whole, start, samples.count(part))):
             raise Broken(f"samples from {start} on differ when they are a batch of their own")
-
-
-# ---- as an augmentation ----------------------------------------------------------------------------------------
-
-
-def effects(transform: Transform, samples: Samples) -> list[float]:
-    """How much is changed at each magnitude, on average."""
-    out = []
-    for magnitude in samples.magnitudes:
-        scaled = transform.at(magnitude)
-        out.append(float(np.mean([samples.effect(scaled(samples.batch, seed=SEED + i)) for i in range(8)])))
-    return out
-
-
-def weakest_near_identity(transform: Transform, samples: Samples) -> None:
-    """The weakest magnitude changes little, if it is declared scaled."""
-
-    def check(samples: Samples) -> None:
-        weakest, most = effects(transform, samples)[0], samples.most_at_weakest
-        if weakest > most:
-            raise Broken(f"the weakest magnitude changes {weakest:.1%}, more than {most:.1%}")
-
-    if transform.scaled:
-        anywhere(samples, check)
-
-
-def grows_with_magnitude(transform: Transform, samples: Samples) -> None:
-    """A stronger magnitude changes more, if it is declared scaled."""
-
-    def check(samples: Samples) -> None:
-        found = effects(transform, samples)
-        if found[-1] < GROWTH * found[0] or any(b < 0.9 * a for a, b in pairwise(found)) or not found[-1]:
-            listed = ", ".join(f"{m:g}: {e:.2%}" for m, e in zip(samples.magnitudes, found, strict=True))
-            raise Broken(f"the effect does not grow ({listed})")
-
-    if transform.scaled:
-        anywhere(samples, check)
-
-
-def two_sided(transform: Transform, samples: Samples) -> None:
-    """Both sides of "no effect" occur, if it is declared signed: some changes are opposite to others."""
-
-    def check(samples: Samples) -> None:
-        weak = transform.at(samples.magnitudes[0])
-        views = zip(*(samples.changes(weak(samples.batch, seed=SEED + i)) for i in range(16)), strict=True)
-        pairs = (pair for view in views for pair in combinations(view, 2))
-        if min(float(torch.cosine_similarity(one, other, dim=0)) for one, other in pairs) > -0.1:
-            raise Broken("declared signed, but all changes point the same way")
-
-    if transform.signed:
-        anywhere(samples, check)
 
 
 RUNS = "runs on the sample"

@@ -1,4 +1,4 @@
-"""Running something in another process, to see whether it does the same there."""
+"""Runs a function in another process, to see whether it gives the same result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 60.0
 
 
 class WorkerError(Exception):
-    """What went wrong there, or on the way."""
+    """What went wrong in the other process, or between the two."""
 
 
 def elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -73,8 +73,13 @@ def _started() -> subprocess.Popen[bytes]:
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
     _running[:] = [process]
-    atexit.register(process.kill)
+    atexit.register(_stop, process)
     return process
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    with process:  # closes its pipes and waits
+        process.kill()
 
 
 def _exchanged(process: subprocess.Popen[bytes], cargo: bytes) -> bytes | None:
@@ -88,7 +93,7 @@ def _exchanged(process: subprocess.Popen[bytes], cargo: bytes) -> bytes | None:
 
 
 def serve() -> None:
-    """Answer until nobody asks any more; what is printed goes to stderr."""
+    """Answer until the input ends; what is printed goes to stderr."""
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while (cargo := _received(questions)) is not None:

@@ -1,1 +1,1 @@
-"""How models are trained: the learning rate over the steps of a training."""
+"""Training a model: the trainer, its optimizers, schedules, sampling and metrics, and the machine."""

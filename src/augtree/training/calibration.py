@@ -1,8 +1,7 @@
-"""Losses at the best temperature: how well a model tells classes apart, not how sure it claims to be.
+"""The temperature of logits (Guo et al. 2017), which removes over- and underconfidence from a loss.
 
-Augmentation makes models less sure, and short trainings leave them more or less so; both move the loss without
-moving the accuracy. Dividing all logits by the one number that makes the loss lowest takes that out (Guo et al.
-2017).
+Augmentation makes models less certain, and short trainings leave them more or less so; both move the loss without
+moving the accuracy. Dividing all logits by the temperature with the lowest loss removes that.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ ROUNDS = 40
 
 
 def temperature(losses_at: Callable[[float], Tensor]) -> float:
-    """The temperature with the lowest mean loss, by golden sections of its logarithm (the loss has one valley)."""
+    """The temperature with the lowest mean loss, by golden-section search of its logarithm (the loss is unimodal)."""
     low, high = LOWEST, HIGHEST
     one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_one, at_two = (float(losses_at(math.exp(place)).mean()) for place in (one, two))

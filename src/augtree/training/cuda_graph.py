@@ -1,4 +1,4 @@
-"""A function of tensors as a graph of kernels that the GPU starts by itself: small steps wait for Python else."""
+"""A function of tensors as a CUDA graph: the GPU starts its kernels by itself, where small steps wait for Python."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ WARM_UPS = 3
 
 
 class Recording:
-    """Gives what the function gives, in the same tensors each time: a call overwrites the last one's."""
+    """Replays a function on new inputs. Its outputs are the same tensors each time: a call overwrites the last's."""
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
         device = inputs[0].device
-        drawn = torch.cuda.get_rng_state(device)
-        self.places = tuple(tensor.clone() for tensor in inputs)
+        rng_state = torch.cuda.get_rng_state(device)
+        self.inputs = tuple(tensor.clone() for tensor in inputs)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UPS):
-                function(*self.places)
+                function(*self.inputs)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            self.outputs = function(*self.places)
-        torch.cuda.set_rng_state(drawn, device)
+            self.outputs = function(*self.inputs)
+        torch.cuda.set_rng_state(rng_state, device)
 
     def takes(self, inputs: Sequence[Tensor]) -> bool:
-        """Whether these have the shapes and types of what was recorded."""
-        return [(t.shape, t.dtype) for t in inputs] == [(t.shape, t.dtype) for t in self.places]
+        """Whether these have the shapes and types of the recorded inputs."""
+        return [(t.shape, t.dtype) for t in inputs] == [(t.shape, t.dtype) for t in self.inputs]
 
     def __call__(self, inputs: Sequence[Tensor]) -> Any:
-        """Run it."""
-        for place, value in zip(self.places, inputs, strict=True):
-            place.copy_(value)
+        for own, new in zip(self.inputs, inputs, strict=True):
+            own.copy_(new)
         self.graph.replay()
         return self.outputs

@@ -16,7 +16,7 @@ Labels = NDArray[np.int64] | NDArray[np.uint8]
 
 
 class Metric(NamedTuple):
-    """A number for predictions, and which way is better."""
+    """A measure of predictions, and whether higher is better."""
 
     name: str
     higher_is_better: bool
@@ -29,7 +29,7 @@ def accuracy(logits: Floats, labels: Labels) -> float:
     >>> accuracy(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([0, 0]))
     0.5
     """
-    logits, truth = checked(logits, labels)
+    logits, truth = validated(logits, labels)
     if labels.ndim == 1:
         return float((logits.argmax(axis=1) == labels).mean())
     return float(((logits > 0) == truth).mean())
@@ -45,7 +45,7 @@ def macro_f1(logits: Floats, labels: Labels) -> float:
 
     As in scikit-learn, a class that is neither a label nor predicted is left out; multi-label, it counts as 0.
     """
-    logits, truth = checked(logits, labels)
+    logits, truth = validated(logits, labels)
     one_class = labels.ndim == 1
     predicted = one_hot(logits.argmax(axis=1), logits.shape[1]) if one_class else logits > 0
     both, either = (predicted & truth).sum(axis=0), predicted.sum(axis=0) + truth.sum(axis=0)
@@ -56,9 +56,9 @@ def macro_f1(logits: Floats, labels: Labels) -> float:
 def macro_auroc(logits: Floats, labels: Labels) -> float:
     """The mean area under the ROC curve of the classes, each against the rest, by softmax; multi-label, by logit.
 
-    Classes that all samples have, or none, are left out.
+    Classes of all samples, or of none, are left out.
     """
-    logits, truth = checked(logits, labels)
+    logits, truth = validated(logits, labels)
     scores = np.exp(log_softmax(logits)) if labels.ndim == 1 else logits
     both = truth.any(axis=0) & ~truth.all(axis=0)
     if not both.any():
@@ -67,16 +67,16 @@ def macro_auroc(logits: Floats, labels: Labels) -> float:
 
 
 def auroc(scores: Floats, truth: Bools) -> float:
-    """The chance that a positive stands above a negative, ties counting half: Mann-Whitney's statistic."""
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(count) - (count - 1) / 2)[place]
+    """The probability that a positive scores above a negative, ties counting half (Mann-Whitney)."""
+    _, position, count = np.unique(scores, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[position]
     ones = int(truth.sum())
     return float((rank[truth].sum() - ones * (ones + 1) / 2) / (ones * (len(truth) - ones)))
 
 
 def log_loss(logits: Floats, labels: Labels) -> float:
     """The mean cross-entropy; multi-label, the mean binary cross-entropy over samples and labels."""
-    logits, truth = checked(logits, labels)
+    logits, truth = validated(logits, labels)
     if labels.ndim == 1:
         return float(-log_softmax(logits)[truth].mean())
     return float(np.logaddexp(0, np.where(truth, -logits, logits)).mean())
@@ -85,19 +85,19 @@ def log_loss(logits: Floats, labels: Labels) -> float:
 def log_softmax(logits: Floats) -> Floats:
     """The logarithms of the probabilities."""
     logits = logits - logits.max(axis=1, keepdims=True)
-    # Summed in order, so that rows of the same logits at other places have the same sum to the bit, and tie.
-    found: Floats = logits - np.log(np.sort(np.exp(logits), axis=1).sum(axis=1, keepdims=True))
-    return found
+    # Summed in order, so that rows with the same logits in another order have the same sum to the bit, and tie.
+    out: Floats = logits - np.log(np.sort(np.exp(logits), axis=1).sum(axis=1, keepdims=True))
+    return out
 
 
 def one_hot(classes: NDArray[Any], number: int) -> Bools:
     """True at each sample's class."""
-    found: Bools = classes[:, None] == np.arange(number)
-    return found
+    out: Bools = classes[:, None] == np.arange(number)
+    return out
 
 
-def checked(logits: Floats, labels: Labels) -> tuple[Floats, Bools]:
-    """Logits as float64 and labels as [N, K], or an ArgumentError."""
+def validated(logits: Floats, labels: Labels) -> tuple[Floats, Bools]:
+    """Logits as float64 and labels as zeros and ones [N, K], or an ArgumentError."""
     if logits.ndim != 2 or 0 in logits.shape:
         raise ArgumentError(
             "logits", "must be a table of samples and classes with at least one of each", logits.shape
@@ -125,4 +125,16 @@ METRICS = {
         Metric("loss", False, log_loss),
     )
 }
-"""By their names."""
+"""The metrics by name."""
+
+
+def allowed_metrics(logits: Floats, labels: Labels, required: str) -> dict[str, float]:
+    """Every metric that these labels allow, by name; an ArgumentError where the required one is not among them."""
+    out = {}
+    for name, metric in METRICS.items():
+        try:
+            out[name] = metric.compute(logits, labels)
+        except ArgumentError:  # no class has both labels: there is no AUROC
+            if name == required:
+                raise
+    return out

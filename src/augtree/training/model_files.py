@@ -20,6 +20,6 @@ def model_files(
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
     content = {**about, "mean": list(mean), "std": list(std), "classes": list(classes), "task": dict(task)}
     return {
-        "model.safetensors": need("safetensors.torch", "cli").save(weights),
+        "model.safetensors": need("safetensors.torch", "train").save(weights),
         "training.json": (json.dumps(content, indent=1, allow_nan=False) + "\n").encode(),
     }

@@ -1,7 +1,7 @@
 """A model's weights as one long vector, and the optimizers on it.
 
 All weights are views into one tensor, all gradients into another, so that an optimizer is a handful of operations
-whatever the model, and the state of a training is a few tensors that can be copied, kept and compared.
+whatever the model, and the state of a training is a few tensors that can be copied, saved and compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from augtree.errors import TaskError
 
 ALIGNED = 64
-"""Each weight starts at a multiple of so many numbers: kernels like aligned memory."""
+"""Each weight starts at a multiple of this many numbers, since kernels are faster on aligned memory."""
 
 
 class Weights:
@@ -48,7 +48,7 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
 
 
 def like(vector: Tensor, parameter: Tensor) -> Tensor:
-    """A vector seen in the shape and memory order of a parameter."""
+    """A view of a vector in the shape and memory order of a parameter."""
     if parameter.ndim == 4 and parameter.is_contiguous(memory_format=torch.channels_last):
         out, inner, height, width = parameter.shape
         return vector.view(out, height, width, inner).permute(0, 3, 1, 2)
@@ -56,12 +56,12 @@ def like(vector: Tensor, parameter: Tensor) -> Tensor:
 
 
 class Optimizer(Protocol):
-    """Changes the weights by the gradients; `scalars` has what differs from step to step."""
+    """Changes the weights by the gradients; `scalars` holds the values that differ from step to step."""
 
     moments: dict[str, Tensor]
 
     def scalars(self, rates: Sequence[float], first: int) -> Tensor:
-        """A row for each step, where the first has this number."""
+        """The values of each step, a row each; `first` is the number of steps before."""
         ...
 
     def update(self, weights: Weights, scalars: Tensor) -> None:
@@ -71,7 +71,7 @@ class Optimizer(Protocol):
 
 @dataclass
 class Sgd:
-    """Stochastic gradient descent with Nesterov's momentum, as torch.optim.SGD has it."""
+    """Stochastic gradient descent with Nesterov's momentum, as in torch.optim.SGD."""
 
     weights: Weights
     momentum: float
@@ -95,7 +95,7 @@ class Sgd:
 
 @dataclass
 class AdamW:
-    """Adam with decoupled weight decay, as torch.optim.AdamW has it."""
+    """Adam with decoupled weight decay, as in torch.optim.AdamW."""
 
     weights: Weights
     decay: float
@@ -106,7 +106,7 @@ class AdamW:
         self.moments = {name: torch.zeros_like(self.weights.values) for name in ("first", "second")}
 
     def scalars(self, rates: Sequence[float], first: int) -> Tensor:
-        """Decay, the corrected rate, and the root of the second correction."""
+        """The factor of weight decay, the corrected rate, and the root of the second correction."""
         one, two = self.betas
         rows = []
         for step, rate in enumerate(rates, first + 1):

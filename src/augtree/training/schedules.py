@@ -13,7 +13,7 @@ SCHEDULES = ("constant-linear", "cosine", "constant")
 
 
 def rates(schedule: str, steps: int, *, warmup: float, decay: float) -> list[float]:
-    """A whole training; `warmup` and `decay` are shares of its steps.
+    """The shares of a whole training; `warmup` and `decay` are fractions of its steps.
 
     >>> rates("constant-linear", 8, warmup=0.25, decay=0.5)
     [0.3333333333333333, 0.6666666666666666, 1.0, 1.0, 1.0, 0.75, 0.5, 0.25]

@@ -1,10 +1,18 @@
-"""Transforms: random functions on a batch of pictures or graphs, each with a name and perhaps a magnitude."""
+"""Transforms: random functions on a batch of pictures or graphs, each with a name and perhaps a magnitude.
 
-from augtree.transforms.base import Identity, Policy, Transform
-from augtree.transforms.composites import (
+geometry       ShearX ShearY TranslateX TranslateY Rotate        (geometry, tones, areas: AutoAugment's operations)
+tones          AutoContrast Invert Equalize Solarize Posterize Contrast Color Brightness Sharpness
+areas          Cutout SamplePairing
+crops, flips   Flip VerticalFlip QuarterTurn PadCrop RandomCrop ResizedCrop Normalize
+contrastive    Rotation ColorDistortion Sobel GaussianNoise GaussianBlur
+graphs         DropNodes PermuteEdges Subgraph MaskNodes GraphCL
+composites     Chain OneOf RandAugment RandGeometry RandTones TrivialAugment TrivialGeometry TrivialTones AutoAugment
+your own       wrap (a function), Transform (a base class)
+lists of them  Space; `spaces.images`, `spaces.graphs`, `spaces.simclr`, `spaces.auto`
+"""
+
+from augtree.transforms.automatic import (
     AutoAugment,
-    Chain,
-    OneOf,
     RandAugment,
     RandGeometry,
     RandTones,
@@ -12,7 +20,10 @@ from augtree.transforms.composites import (
     TrivialGeometry,
     TrivialTones,
 )
+from augtree.transforms.base import Identity, Policy, Transform
+from augtree.transforms.composites import Chain, OneOf
 from augtree.transforms.crops import Flip, Normalize, PadCrop, QuarterTurn, RandomCrop, ResizedCrop, VerticalFlip
+from augtree.transforms.geometry import Rotate, ShearX, ShearY, TranslateX, TranslateY
 from augtree.transforms.graphs import DropNodes, GraphCL, MaskNodes, PermuteEdges, Subgraph
 from augtree.transforms.images import (
     AutoContrast,
@@ -23,14 +34,9 @@ from augtree.transforms.images import (
     Equalize,
     Invert,
     Posterize,
-    Rotate,
     SamplePairing,
     Sharpness,
-    ShearX,
-    ShearY,
     Solarize,
-    TranslateX,
-    TranslateY,
 )
 from augtree.transforms.simclr import ColorDistortion, GaussianBlur, GaussianNoise, Rotation, Sobel
 from augtree.transforms.spaces import Space
@@ -46,56 +52,15 @@ _CLASSES: tuple[type[Transform], ...] = (
     *(DropNodes, PermuteEdges, Subgraph, MaskNodes, GraphCL),
 )
 BUILT_IN: dict[str, type[Transform]] = {cls.__name__: cls for cls in _CLASSES}
-"""The transforms that files may name without more ado."""
+"""The transforms that policy files may name without `transforms=[...]`."""
 
+# fmt: off
 __all__ = [
-    "BUILT_IN",
-    "AutoAugment",
-    "AutoContrast",
-    "Brightness",
-    "Chain",
-    "Color",
-    "ColorDistortion",
-    "Contrast",
-    "Cutout",
-    "DropNodes",
-    "Equalize",
-    "Flip",
-    "GaussianBlur",
-    "GaussianNoise",
-    "GraphCL",
-    "Identity",
-    "Invert",
-    "MaskNodes",
-    "Normalize",
-    "OneOf",
-    "PadCrop",
-    "PermuteEdges",
-    "Policy",
-    "Posterize",
-    "QuarterTurn",
-    "RandAugment",
-    "RandGeometry",
-    "RandTones",
-    "RandomCrop",
-    "ResizedCrop",
-    "Rotate",
-    "Rotation",
-    "SamplePairing",
-    "Sharpness",
-    "ShearX",
-    "ShearY",
-    "Sobel",
-    "Solarize",
-    "Space",
-    "Subgraph",
-    "Transform",
-    "TranslateX",
-    "TranslateY",
-    "TrivialAugment",
-    "TrivialGeometry",
-    "TrivialTones",
-    "VerticalFlip",
-    "Wrapped",
-    "wrap",
+    "BUILT_IN", "AutoAugment", "AutoContrast", "Brightness", "Chain", "Color", "ColorDistortion", "Contrast",
+    "Cutout", "DropNodes", "Equalize", "Flip", "GaussianBlur", "GaussianNoise", "GraphCL", "Identity", "Invert",
+    "MaskNodes", "Normalize", "OneOf", "PadCrop", "PermuteEdges", "Policy", "Posterize", "QuarterTurn", "RandAugment",
+    "RandGeometry", "RandTones", "RandomCrop", "ResizedCrop", "Rotate", "Rotation", "SamplePairing", "Sharpness",
+    "ShearX", "ShearY", "Sobel", "Solarize", "Space", "Subgraph", "Transform", "TranslateX", "TranslateY",
+    "TrivialAugment", "TrivialGeometry", "TrivialTones", "VerticalFlip", "Wrapped", "wrap",
 ]
+# fmt: on

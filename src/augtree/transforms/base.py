@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from augtree.errors import ArgumentError, InputError, escaped, number
 from augtree.keys import Key, fresh_seed
-from augtree.transforms.pictures import Pictures, Plan, Shape, checked, merged
+from augtree.transforms.pictures import Pictures, Plan, Shape, check_pictures, merged
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,9 +34,9 @@ Call = TypeVar("Call", bound="Callable[..., Any]")
 
 
 def not_compiled(function: Call) -> Call:
-    """The function, which torch.compile leaves alone: hashing and routing are no work for it.
+    """Keep torch.compile out of a function: hashing and routing are not for it.
 
-    What torch.compiler.disable does, without its second of importing where nobody compiles anything.
+    Like torch.compiler.disable, but without its second of importing while nothing is compiled.
     """
     disabled: list[Any] = []
 
@@ -52,7 +52,7 @@ def not_compiled(function: Call) -> Call:
 
 
 class Policy:
-    """Something that augments a batch when called. Frozen and picklable."""
+    """Augments a batch when called; frozen and picklable. Trees, forests and transforms are policies."""
 
     def stages(self, key: Key) -> Iterable[Stage]:
         """The transforms to apply, in order, each with the samples it is for."""
@@ -61,12 +61,12 @@ class Policy:
         )
 
     def route(self, key: Key) -> list[tuple[Transform, ...]]:
-        """The transforms that each sample meets on its way; for a tree, one of its `paths()`."""
+        """The transforms that each sample passes through; for a tree, one of its `paths()`."""
         return self._gathered(key, lambda transform, part: [(transform,)] * len(part))
 
-    def told(self, key: Key) -> list[tuple[str, ...]]:
-        """What happens to each sample, in words, down to the last operation."""
-        return self._gathered(key, lambda transform, part: transform.told(part))
+    def describe(self, key: Key) -> list[tuple[str, ...]]:
+        """The operations that each sample gets, in words, down to the last one."""
+        return self._gathered(key, lambda transform, part: transform.describe(part))
 
     def _gathered(self, key: Key, what: Callable[[Transform, Key], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
         found: dict[int, tuple[Any, ...]] = dict.fromkeys(key.rows.tolist(), ())
@@ -105,11 +105,19 @@ class Policy:
         index: int | Sequence[int] | NDArray[np.int64] | Tensor | None = None,
         step: int = 0,
     ) -> Batch:
-        """Augment pictures (uint8, or float within [0,1]) or PyG graphs, one or a batch.
+        """Augment pictures or PyG graphs, one or a batch.
 
-        With a seed the result is repeatable, whatever the batch is split into: `index` says where the samples
-        stand in their data set (one number: the first sample's), `step` which pass over it this is. Without a
-        seed one is taken from torch's CPU generator.
+        Parameters
+        ----------
+        batch
+            Pictures [B,C,H,W] or [C,H,W], uint8 or float within [0, 1]; or a PyG Batch or Data.
+        seed
+            Makes the result repeatable, whatever the batch is split into; by default one from torch's CPU generator.
+        index
+            The places of the samples in their data set; one number is that of the first sample.
+        step
+            The number of the pass over the data set.
+
         """
         if seed is None:
             if index is not None or step != 0:
@@ -117,7 +125,7 @@ class Policy:
             seed = fresh_seed()
         if not isinstance(batch, Tensor):
             return cast(Batch, _on_graphs(self, batch, seed, index, step))
-        pictures = checked(batch)
+        pictures = check_pictures(batch)
         single = pictures.ndim == 3
         pictures = pictures[None] if single else pictures
         key = Key.of(seed, indices(index, len(pictures), single), step=step)
@@ -130,24 +138,29 @@ class Policy:
 
 
 class Transform(Policy):
-    """A random function on a batch, with a name and perhaps a magnitude.
+    """A random function on a batch, with a name and perhaps a magnitude: the base class of your own transforms.
 
-    The class attributes are promises; `augtree.testing.check_transform` holds a transform to them.
+    The class attributes are declarations, which `augtree.testing.check_transform` checks.
+
+    >>> from augtree.transforms import Rotate
+    >>> pictures = torch.randint(256, (4, 3, 8, 8), dtype=torch.uint8)
+    >>> Rotate(0.6)(pictures, seed=0).equal(Rotate(0.6)(pictures, seed=0))
+    True
     """
 
     domain: ClassVar[Literal["image", "graph", "any"]] = "image"
     random: ClassVar[bool | None] = True
-    """Different keys give different results; None where that is not known."""
+    """Whether different keys give different results; None where that is not known."""
     scaled: ClassVar[bool] = False
-    """The effect is small at the weakest magnitude and grows with it."""
+    """Whether the effect is small at the weakest magnitude and grows with it."""
     signed: ClassVar[bool] = False
-    """The parameter is drawn on both sides of "no effect"."""
+    """Whether the parameter is drawn on both sides of "no effect"."""
     mixes: ClassVar[bool] = False
-    """A sample's result depends on the other samples of the batch."""
+    """Whether a sample's result depends on the other samples of the batch."""
     whole: ClassVar[bool] = False
-    """The shape or the type changes, so it must act on every sample: it cannot stand in a tree."""
+    """Whether shape or type changes, so that it must act on every sample and cannot stand in a tree."""
     final: ClassVar[bool] = False
-    """The type changes, so nothing can come after."""
+    """Whether the type changes, so that nothing can come after."""
 
     magnitude: float | None = None
 
@@ -172,8 +185,8 @@ class Transform(Policy):
         """Itself."""
         return [(self,)] * len(key)
 
-    def told(self, key: Key) -> list[tuple[str, ...]]:
-        """Its name; one that is made of others tells those that were drawn."""
+    def describe(self, key: Key) -> list[tuple[str, ...]]:
+        """Its name; for one that is made of others, the names of those drawn."""
         return [(str(self),)] * len(key)
 
     def at(self, magnitude: float) -> Self:
@@ -219,12 +232,12 @@ def common_domain(parts: Iterable[Transform]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Identity(Transform):
-    """Leaves the data alone; in a tree it ends the path."""
+    """Leave the data as it is; in a tree it ends the path."""
 
     domain = "any"
     random = False
     route = Policy.route
-    told = Policy.told
+    describe = Policy.describe
 
     def stages(self, key: Key) -> Iterator[Stage]:  # noqa: ARG002
         """Nothing to do."""

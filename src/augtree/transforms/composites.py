@@ -1,23 +1,22 @@
-"""Transforms made of others: chains, RandAugment, TrivialAugment and AutoAugment's published policies."""
+"""Transforms made of others: independent steps in order, and one of several."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from augtree.errors import ArgumentError, InputError, number, whole_number
+from augtree.errors import ArgumentError, number
 from augtree.keys import Key
-from augtree.transforms import images as op
-from augtree.transforms.autoaugment import POLICIES
-from augtree.transforms.base import Identity, Policy, Stage, Transform, common_domain
-from augtree.transforms.pictures import Plan, Shape, merged
+from augtree.transforms.base import Policy, Stage, Transform, common_domain
+from augtree.transforms.pictures import Shape
 
 LONGEST_CHAIN = 64
 MOST_CHOICES = 256
+CHOICE = 8
+"""The counter of the draw that chooses an operation; an operation's own draws come before it."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,9 @@ class Chain(Transform):
     """
 
     steps: Sequence[Transform | tuple[Transform, float]] = ()
+    """Transforms, each alone or with the probability that it is applied."""
     route = Policy.route
-    told = Policy.told
+    describe = Policy.describe
 
     def __post_init__(self) -> None:
         given: Any = self.steps
@@ -102,15 +102,17 @@ class Chain(Transform):
 
 @dataclass(frozen=True)
 class OneOf(Transform):
-    """One of several transforms, drawn for each sample; weights are relative, 1 where none is given.
+    """One of several transforms, drawn for each sample.
 
+    >>> from augtree.transforms import RandAugment, TrivialAugment
     >>> print(OneOf([(TrivialAugment(), 3), RandAugment(m=14)]))
     OneOf(TrivialAugment 75 % | RandAugment(m=14) 25 %)
     """
 
     choices: Sequence[Transform | tuple[Transform, float]] = ()
+    """Transforms, each alone or with its relative weight, which is 1 by default."""
     route = Policy.route
-    told = Policy.told
+    describe = Policy.describe
 
     def __post_init__(self) -> None:
         given: Any = self.choices
@@ -169,173 +171,3 @@ class OneOf(Transform):
         """The transforms with their shares: `TrivialAugment 75 % | RandAugment(m=14) 25 %`."""
         shares = zip(self.pairs, self.shares, strict=True)
         return " | ".join(f"{transform} {100 * share:.3g} %" for (transform, _), share in shares)
-
-
-GEOMETRY: tuple[type[Transform], ...] = (op.ShearX, op.ShearY, op.TranslateX, op.TranslateY, op.Rotate)
-TONES: tuple[type[Transform], ...] = (
-    op.Brightness,
-    op.Color,
-    op.Contrast,
-    op.Sharpness,
-    op.Posterize,
-    op.Solarize,
-    op.AutoContrast,
-    op.Equalize,
-)
-PALETTE: tuple[type[Transform], ...] = (Identity, *GEOMETRY, *TONES)
-"""What RandAugment and TrivialAugment choose from."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Draws for each picture one of several operations, at its own level."""
-
-    name: str
-    kinds: Sequence[type[Transform]]
-    fill: int
-    wide: bool
-
-    def draw(self, which: NDArray[np.int64], level: NDArray[np.float64], key: Key, shape: Shape) -> Plan:
-        """The operation with number `which` for each picture; none where there is no such number."""
-        if op.Color in self.kinds and shape.channels not in (1, 3):  # not only where Color is drawn
-            raise InputError(f"{self.name} needs pictures of 1 or 3 channels, got {shape.channels}")
-        sign = op.signs(key)
-        plans: list[Plan] = []
-        for place in np.unique(which).tolist():
-            kind: type[Transform] = self.kinds[place] if place >= 0 else Identity
-            if issubclass(kind, op.Operation):
-                rows = np.flatnonzero(which == place)
-                operation = kind(1.0, fill=self.fill) if issubclass(kind, op.Geometry) else kind(1.0)
-                values = operation.values(level[rows], sign[rows], self.limit(kind, shape))
-                plans.append([[operation.work(key.take(rows), values, shape)]])
-        return merged(plans)
-
-    def told(self, which: NDArray[np.int64], level: NDArray[np.float64]) -> list[tuple[str, ...]]:
-        """The operation and the level of each picture, in words."""
-        names = [kind.__name__ for kind in self.kinds]
-        pairs = zip(which.tolist(), level.tolist(), strict=True)
-        return [(f"{names[i]} {x:.2g}",) if i >= 0 and names[i] != "Identity" else () for i, x in pairs]
-
-    def limit(self, kind: type[op.Operation], shape: Shape) -> float:
-        """The parameter at level 1; the wide range of translations is in pixels."""
-        if not self.wide:
-            return kind.limit
-        if kind in (op.TranslateX, op.TranslateY):
-            return kind.wide / (shape.width if kind is op.TranslateX else shape.height)
-        return kind.wide
-
-
-class Drawn(Transform):
-    """A transform that draws its operations, one after the other."""
-
-    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
-        """For each place in the row: what there is to choose from, what is chosen, its level, and its key."""
-        raise NotImplementedError
-
-    def draw(self, key: Key, shape: Shape) -> Plan:
-        """The operations of each picture."""
-        plan: Plan = []
-        for choice, which, level, here in self.choices(key):
-            plan += choice.draw(which, level, here, shape)
-        return plan
-
-    def told(self, key: Key) -> list[tuple[str, ...]]:
-        """The operations of each picture, in words."""
-        places = [choice.told(which, level) for choice, which, level, _ in self.choices(key)]
-        return [tuple(word for words in row for word in words) for row in zip(*places, strict=True)]
-
-
-@dataclass(frozen=True)
-class RandAugment(Drawn):
-    """n operations in a row, each any of fourteen, all at magnitude m of 30 (Cubuk et al. 2020)."""
-
-    palette: ClassVar[tuple[type[Transform], ...]] = PALETTE
-    n: int = 2
-    m: int = 9
-    fill: int = op.FILL
-
-    def __post_init__(self) -> None:
-        whole_number("n", self.n, 1, 16)
-        whole_number("m", self.m, 0, 30)
-        whole_number("fill", self.fill, 0, 255)
-
-    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
-        """N operations at one level."""
-        choice = Choice(self.name, self.palette, self.fill, wide=False)
-        for i in range(self.n):
-            here = key.at(i)
-            yield choice, here.below(len(self.palette), CHOICE), np.full(len(key), self.m / 30), here
-
-
-@dataclass(frozen=True)
-class RandGeometry(RandAugment):
-    """RandAugment with the operations alone that move pixels."""
-
-    palette = (Identity, *GEOMETRY)
-
-
-@dataclass(frozen=True)
-class RandTones(RandAugment):
-    """RandAugment with the operations alone that change values."""
-
-    palette = (Identity, *TONES)
-
-
-@dataclass(frozen=True)
-class TrivialAugment(Drawn):
-    """One operation, any of fourteen, at any of 31 magnitudes of the wide range (Müller and Hutter 2021)."""
-
-    palette: ClassVar[tuple[type[Transform], ...]] = PALETTE
-    fill: int = op.FILL
-
-    def __post_init__(self) -> None:
-        whole_number("fill", self.fill, 0, 255)
-
-    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
-        """One operation at one of 31 levels."""
-        choice = Choice(self.name, self.palette, self.fill, wide=True)
-        yield choice, key.below(len(self.palette), CHOICE), key.below(31, op.LEVEL) / 30, key
-
-
-@dataclass(frozen=True)
-class TrivialGeometry(TrivialAugment):
-    """TrivialAugment with the operations alone that move pixels."""
-
-    palette = (Identity, *GEOMETRY)
-
-
-@dataclass(frozen=True)
-class TrivialTones(TrivialAugment):
-    """TrivialAugment with the operations alone that change values."""
-
-    palette = (Identity, *TONES)
-
-
-@dataclass(frozen=True)
-class AutoAugment(Drawn):
-    """A policy that AutoAugment's authors found and published: 25 pairs of operations (Cubuk et al. 2019)."""
-
-    policy: str = "cifar10"
-    fill: int = op.FILL
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.policy, str) or self.policy not in POLICIES:
-            raise ArgumentError("policy", f"must be one of {', '.join(POLICIES)}", self.policy)
-        whole_number("fill", self.fill, 0, 255)
-
-    def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:
-        """A pair of operations, each with its probability and level."""
-        table = POLICIES[self.policy]
-        pair = key.below(len(table), CHOICE)
-        names = sorted({name for row in table for name, _, _ in row})
-        choice = Choice(self.name, [getattr(op, name) for name in names], self.fill, wide=False)
-        for place in range(2):
-            here = key.at(place)
-            which = np.array([names.index(row[place][0]) for row in table])[pair]
-            chance = np.array([row[place][1] for row in table])[pair]
-            level = np.array([(row[place][2] or 0) / 9 for row in table])[pair]
-            yield choice, np.where(here.uniform(CHOICE) < chance, which, -1), level, here
-
-
-CHOICE = 8
-"""The counter of the draw that chooses an operation; an operation's own draws come before it."""

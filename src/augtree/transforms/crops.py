@@ -1,4 +1,4 @@
-"""Cropping, flipping and normalising: the usual preprocessing, never applied unasked."""
+"""Cropping, flipping and normalising: the usual preprocessing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from augtree.errors import ArgumentError, InputError, number, whole_number
 from augtree.keys import Key
 from augtree.transforms import kernels
 from augtree.transforms.base import Transform
-from augtree.transforms.images import shifted
+from augtree.transforms.geometry import shifted
 from augtree.transforms.pictures import LARGEST_SIDE, Plan, Shape, Work
 
 Ints = NDArray[np.int64]
@@ -21,9 +21,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Flip(Transform):
-    """Left becomes right, with a probability. Mind that a flipped digit is another digit."""
+    """Mirror left and right. Mind that a mirrored digit is another digit."""
 
     p: float = 0.5
+    """The probability of flipping a picture."""
 
     def __post_init__(self) -> None:
         number("p", self.p, 0, 1)
@@ -35,9 +36,10 @@ class Flip(Transform):
 
 @dataclass(frozen=True)
 class VerticalFlip(Transform):
-    """Top becomes bottom, with a probability."""
+    """Mirror top and bottom."""
 
     p: float = 0.5
+    """The probability of flipping a picture."""
 
     def __post_init__(self) -> None:
         number("p", self.p, 0, 1)
@@ -62,10 +64,12 @@ class QuarterTurn(Transform):
 
 @dataclass(frozen=True)
 class PadCrop(Transform):
-    """Move by up to `pad` pixels each way: a crop of the picture's own size from the padded picture."""
+    """Pad, then crop a random part of the picture's own size: a shift by up to `pad` pixels."""
 
     pad: int = 4
+    """Pixels on each side."""
     fill: int = 0
+    """What is padded with."""
 
     def __post_init__(self) -> None:
         whole_number("pad", self.pad, 0, LARGEST_SIDE)
@@ -82,14 +86,15 @@ class PadCrop(Transform):
 
 @dataclass(frozen=True)
 class RandomCrop(Transform):
-    """Stretch a random part of the picture to the whole: SimCLR's crop (Inception's), at the picture's own size.
+    """Stretch a random part of the picture to its full size: the crop of Inception and SimCLR.
 
-    The part's area is a share drawn from `scale`, its shape width / height drawn from `ratio` on a log scale; where
-    the part would stick out it is cut off.
+    Where the part would stick out, it is cut off.
     """
 
     scale: tuple[float, float] = (0.08, 1.0)
+    """The range of the part's area, as a share of the picture's."""
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    """The range of the part's width / height, drawn on a log scale."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", interval("scale", self.scale, 1e-6, 1))
@@ -103,11 +108,14 @@ class RandomCrop(Transform):
 
 @dataclass(frozen=True)
 class ResizedCrop(Transform):
-    """A random part of the picture, drawn as by RandomCrop, at another size: a number, or height and width."""
+    """A random part of the picture, drawn as by RandomCrop, at another size."""
 
     size: int | tuple[int, int] = 224
+    """The new side, or height and width."""
     scale: tuple[float, float] = (0.08, 1.0)
+    """The range of the part's area, as a share of the picture's."""
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    """The range of the part's width / height, drawn on a log scale."""
     whole = True
 
     def __post_init__(self) -> None:
@@ -127,7 +135,7 @@ class ResizedCrop(Transform):
         return [[Work(kernels.resize, key.rows, tables, changes="shape")]]
 
     def shape_after(self, shape: Shape) -> Shape:
-        """The size asked for."""
+        """The new size."""
         height, width = self.size if isinstance(self.size, tuple) else (self.size, self.size)
         return shape._replace(height=height, width=width)
 
@@ -148,10 +156,12 @@ def crop_tables(
 
 @dataclass(frozen=True)
 class Normalize(Transform):
-    """Floats with the mean and the standard deviation taken out, channel by channel: the last step before a model."""
+    """Subtract the mean and divide by the standard deviation: floats, the last step before a model."""
 
     mean: tuple[float, ...] = (0.5,)
+    """The mean of each channel, or one for all, with values in [0, 1]."""
     std: tuple[float, ...] = (0.5,)
+    """The standard deviation of each channel, or one for all."""
     random = False
     whole = True
     final = True

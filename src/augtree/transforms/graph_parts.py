@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from augtree.errors import need
-from augtree.transforms.graph_batch import device_of, node_counts, slices, spread_out
+from augtree.transforms.graph_batch import device_of, node_counts
+from augtree.transforms.graph_fields import slices, spread_out
 
 
 def parts_of(batch: Any, size: int) -> list[Any]:
-    """Batches of so many graphs each, the last one of what is left; what PyG gives for the same graphs."""
+    """Cut a batch into batches of `size` graphs, equal to what PyG makes of the same graphs."""
     count = len(node_counts(batch))
     if count <= size:
         return [batch]
@@ -59,7 +60,7 @@ def cut(batch: Any, key: str, first: int, last: int) -> tuple[Any, Any, Any]:
 
 
 def joined(*batches: Any) -> Any:
-    """The graphs of all batches, one batch after another, as one; what PyG gives for the same graphs."""
+    """Concatenate batches, equal to what PyG makes of the same graphs."""
     if not all(is_plain(batch) and {*batch.keys()} == {*batches[0].keys()} for batch in batches):
         make = need("torch_geometric.data", "graph").Batch.from_data_list
         return make([graph for batch in batches for graph in batch.to_data_list()])

@@ -19,7 +19,8 @@ from torch import Tensor
 from augtree.errors import whole_number
 from augtree.keys import Key, element_bits, shift
 from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
-from augtree.transforms.graph_batch import Graphs, in_order, spread_out, true_at
+from augtree.transforms.graph_batch import Graphs, in_order
+from augtree.transforms.graph_fields import spread_out, true_at
 
 ROUND, PICK, NEW, TURN, WALK, CHOICE = range(6)
 """Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks; which of several."""
@@ -30,6 +31,7 @@ class GraphTransform(Transform):
     """A transformation of a share of each graph."""
 
     magnitude: float = field()
+    """The share of nodes or edges that changes, in (0, 1]."""
     domain = "graph"
     scaled = True
 
@@ -71,7 +73,7 @@ def first_in_random_order(graphs: Graphs, count: Tensor, state: Tensor) -> Tenso
 
 @dataclass(frozen=True)
 class DropNodes(GraphTransform):
-    """A share of the nodes goes, with their edges; at least one stays."""
+    """Remove a share of the nodes with their edges; at least one stays."""
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Drop the nodes that come first in a random order."""
@@ -81,7 +83,7 @@ class DropNodes(GraphTransform):
 
 @dataclass(frozen=True)
 class MaskNodes(GraphTransform):
-    """A share of the feature rows becomes zero; graphs without features stay as they are."""
+    """Set the features of a share of the nodes to zero; graphs without features stay as they are."""
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Mask the nodes that come first in a random order."""
@@ -95,13 +97,14 @@ class MaskNodes(GraphTransform):
 
 @dataclass(frozen=True)
 class Subgraph(GraphTransform):
-    """1 - magnitude of the nodes stay: those that random walks from random start nodes reach first.
+    """Keep 1 - magnitude of the nodes: those that random walks from random start nodes reach first.
 
     Walks of `length` nodes start one after the other until enough nodes are reached; after about three steps for
     each node wanted, the rest are start nodes themselves.
     """
 
     length: int = 16
+    """Nodes on a walk."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,7 +116,7 @@ class Subgraph(GraphTransform):
         wanted = graphs.nodes - gone
         walks = torch.where(gone > 0, (3 * wanted + self.length - 1) // self.length, 0)
         of = graphs.graph
-        # Whoever is not visited comes after, in random order.
+        # Nodes that are not visited come after, in random order.
         order = shift(element_bits(state.index_select(0, of), graphs.local, PICK), 25) | (1 << 38)
         self.walk(graphs, walks, state, order)
         kept = ranks(order, of, graphs.local) < wanted.to(of.device).index_select(0, of)
@@ -122,7 +125,7 @@ class Subgraph(GraphTransform):
     def walk(self, graphs: Graphs, walks: Tensor, state: Tensor, order: Tensor) -> None:
         """Write into `order` when each node is first visited, walks counted one after the other."""
         device = graphs.graph.device
-        ways, first, target = neighbours(graphs.edge_index, len(order))
+        degree, first, target = neighbours(graphs.edge_index, len(order))
         graph = spread_out(walks)
         number = (torch.arange(len(graph), device="cpu") - (walks.cumsum(0) - walks).index_select(0, graph)).to(
             device
@@ -133,25 +136,25 @@ class Subgraph(GraphTransform):
         here = graphs.start.index_select(0, graph) + draws[0] % graphs.nodes.to(device).index_select(0, graph)
         path = [here]
         for draw in draws[1:]:
-            here = target.index_select(0, first.index_select(0, here) + draw % ways.index_select(0, here))
+            here = target.index_select(0, first.index_select(0, here) + draw % degree.index_select(0, here))
             path.append(here)
         order.scatter_reduce_(0, torch.cat(path), seen.view(-1), "amin")
 
 
 def neighbours(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For each node how many ways lead on and where they begin in a list of targets; a node alone leads to itself."""
+    """Degree of each node and where its neighbours begin in a list of targets; an isolated node leads to itself."""
     source, target = edge_index
-    ways = torch.bincount(source, minlength=nodes)
-    alone = true_at(ways == 0)
+    degree = torch.bincount(source, minlength=nodes)
+    alone = true_at(degree == 0)
     target = torch.cat([in_order(target, source), alone])
-    first = ways.cumsum(0) - ways
+    first = degree.cumsum(0) - degree
     first[alone] = torch.arange(len(source), len(target), device=source.device)
-    return ways.clamp(min=1), first, target
+    return degree.clamp(min=1), first, target
 
 
 @dataclass(frozen=True)
 class PermuteEdges(GraphTransform):
-    """A share of the edges goes and as many new ones come, inside the same graph, as far as absent edges exist.
+    """Replace a share of the edges by as many new ones inside the same graph, as far as absent edges exist.
 
     A new edge takes the place, the directions and the fields of one that goes. Every absent edge is equally likely.
     Self-loops, should there be any, stay.
@@ -194,15 +197,23 @@ class PermuteEdges(GraphTransform):
         high.scatter_(0, changes, new_high + graphs.start[whose])
 
         leaves.scatter_(0, changes, False)
-        kept = slots.index_select(0, true_at(~leaves.index_select(0, which)))
-        if len(slots) < len(source):  # self-loops stay where they are
-            kept = torch.cat([kept, true_at(source == target)]).sort().values
-        forward = source < target
-        low_end, high_end = source.clone(), source.clone()
-        low_end.scatter_(0, slots, low.index_select(0, which))
-        high_end.scatter_(0, slots, high.index_select(0, which))
-        ends = torch.stack([torch.where(forward, low_end, high_end), torch.where(forward, high_end, low_end)])
-        return graphs.keep_edges(ends.index_select(1, kept), kept)
+        return graphs.keep_edges(*rewired(graphs.edge_index, slots, which, low, high, leaves))
+
+
+def rewired(
+    edge_index: Tensor, slots: Tensor, which: Tensor, low: Tensor, high: Tensor, leaves: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Edges with their new ends, and the numbers of the edges whose places they take."""
+    source, target = edge_index
+    kept = slots.index_select(0, true_at(~leaves.index_select(0, which)))
+    if len(slots) < len(source):  # self-loops stay where they are
+        kept = torch.cat([kept, true_at(source == target)]).sort().values
+    forward = source < target
+    low_end, high_end = source.clone(), source.clone()
+    low_end.scatter_(0, slots, low.index_select(0, which))
+    high_end.scatter_(0, slots, high.index_select(0, which))
+    ends = torch.stack([torch.where(forward, low_end, high_end), torch.where(forward, high_end, low_end)])
+    return ends.index_select(1, kept), kept
 
 
 def spread(rank: Tensor, count: Tensor, size: Tensor, state: Tensor) -> Tensor:
@@ -233,12 +244,22 @@ FOUR: tuple[type[GraphTransform], ...] = (DropNodes, PermuteEdges, Subgraph, Mas
 
 @dataclass(frozen=True)
 class GraphCL(Transform):
-    """One of the four for each graph, all as likely (You et al. 2020)."""
+    """GraphCL (You et al. 2020): one of the four transformations for each graph, all equally likely.
+
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> ring = torch.arange(10)
+    >>> ring = torch.stack([torch.cat([ring, (ring + 1) % 10]), torch.cat([(ring + 1) % 10, ring])])
+    >>> graph = Data(x=torch.ones(10, 2), edge_index=ring)
+    >>> DropNodes(0.2)(graph, seed=0), GraphCL(0.2)(graph, seed=0).num_features
+    (Data(x=[8, 2], edge_index=[2, 14]), 2)
+    """
 
     magnitude: float = field()
+    """The share of nodes or edges that changes, in (0, 1]."""
     domain = "graph"
     scaled = True
-    told = Policy.told
+    describe = Policy.describe
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", check_magnitude(self.magnitude))

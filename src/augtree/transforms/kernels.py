@@ -19,7 +19,7 @@ def column(values: Tensor) -> Tensor:
 
 
 def to_bytes(values: Tensor) -> Tensor:
-    """Numbers from 0 to 255 cut to bytes; by way of int16, which torch does several times faster on a CPU."""
+    """Numbers from 0 to 255 cut to bytes, through int16, which torch does several times faster on a CPU."""
     return values.to(torch.int16).to(torch.uint8)
 
 
@@ -107,7 +107,7 @@ def to_hsv(pictures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def from_hsv(hues: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
-    """Pillow's way back to RGB."""
+    """From HSV to RGB as Pillow does it."""
     most = torch.full((), 255.0, dtype=torch.float64, device=hues.device)
     position = hues.double() * 6.0 / most
     sector = position.floor()
@@ -271,7 +271,7 @@ def half_turn(pictures: Tensor) -> Tensor:
 
 
 def quarter_turn(pictures: Tensor, quarters: Tensor) -> Tensor:
-    """Turn against the clock by so many quarters."""
+    """Turn counterclockwise by this many quarters."""
     quarters = column(quarters)
     half = torch.where(quarters >= 2, pictures.flip(2, 3), pictures)
     return torch.where(quarters % 2 == 1, half.transpose(2, 3).flip(2), half)

@@ -98,7 +98,7 @@ def uploaded(arrays: list[Array], device: torch.device) -> list[Tensor]:
 
 
 class Pictures:
-    """A batch on its way through a plan."""
+    """A batch that a plan is applied to."""
 
     def __init__(self, batch: Tensor) -> None:
         self.original = batch
@@ -161,7 +161,7 @@ class Pictures:
 
 
 def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
-    """values[rows] = done, at the speed of memory: torch's own way moves byte by byte."""
+    """values[rows] = done, at the speed of memory: torch's own indexing moves byte by byte."""
     if not values.is_cuda:
         values.numpy()[rows.numpy()] = done.numpy()
     elif values[0].numel() % 8 == 0:
@@ -171,7 +171,7 @@ def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
         values.index_copy_(0, rows, done)
 
 
-def checked(batch: Tensor) -> Tensor:
+def check_pictures(batch: Tensor) -> Tensor:
     """A batch of pictures that a policy can take, or an error with the remedy."""
     shape = list(batch.shape)
     if batch.ndim not in (3, 4):

@@ -16,7 +16,8 @@ from augtree.keys import Key
 from augtree.transforms import kernels
 from augtree.transforms.base import Transform
 from augtree.transforms.crops import between, interval
-from augtree.transforms.images import need_colour, turned
+from augtree.transforms.geometry import turned
+from augtree.transforms.operation import need_colour
 from augtree.transforms.pictures import Array, Kernel, Plan, Shape, Work
 
 
@@ -40,8 +41,11 @@ class ColorDistortion(Transform):
     """SimCLR's colours: jitter of brightness, contrast, colour and hue in random order, then sometimes grey."""
 
     strength: float = 1.0
+    """The strength of the jitter, in (0, 1]."""
     jitter_p: float = 0.8
+    """The probability of jittering a picture."""
     grey_p: float = 0.2
+    """The probability of turning a picture grey."""
 
     def __post_init__(self) -> None:
         number("strength", self.strength, 0, 1, open_low=True)
@@ -72,7 +76,7 @@ class ColorDistortion(Transform):
 
 @dataclass(frozen=True)
 class Sobel(Transform):
-    """Edges instead of surfaces: the length of Sobel's gradient, channel by channel."""
+    """Edges: the length of Sobel's gradient, channel by channel."""
 
     random = False
 
@@ -83,9 +87,10 @@ class Sobel(Transform):
 
 @dataclass(frozen=True)
 class GaussianNoise(Transform):
-    """Normal noise on every value, its deviation drawn from `sigma` (as a share of the full range)."""
+    """Gaussian noise on every value."""
 
     sigma: tuple[float, float] = (0.01, 0.1)
+    """The range of the standard deviation, as a share of the full range of values."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", interval("sigma", self.sigma, 0, 1))
@@ -98,9 +103,10 @@ class GaussianNoise(Transform):
 
 @dataclass(frozen=True)
 class GaussianBlur(Transform):
-    """Blur, its deviation in pixels drawn from `sigma`. As Pillow does it: six box blurs."""
+    """Gaussian blur, as Pillow does it: by six box blurs."""
 
     sigma: tuple[float, float] = (0.1, 2.0)
+    """The range of the standard deviation, in pixels."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", interval("sigma", self.sigma, 0, 16))

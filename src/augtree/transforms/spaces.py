@@ -8,10 +8,7 @@ from typing import Any, cast, overload
 from torch import Tensor
 
 from augtree.errors import ArgumentError, nearest
-from augtree.transforms import (
-    composites,
-    crops,
-)
+from augtree.transforms import automatic, composites, crops
 from augtree.transforms import (
     graphs as graph_ops,
 )
@@ -22,7 +19,11 @@ from augtree.transforms import (
     simclr as simclr_ops,
 )
 from augtree.transforms.base import Identity, Transform
+from augtree.transforms.geometry import Geometry
+from augtree.transforms.operation import FILL
 from augtree.transforms.wrap import Wrapped
+
+__all__ = ["Space", "auto", "graphs", "images", "simclr"]
 
 IMAGE_MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
 GRAPH_MAGNITUDES = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -31,13 +32,23 @@ GRAPH_MAGNITUDES = (0.1, 0.2, 0.3, 0.4, 0.5)
 class Space(Sequence[Transform]):
     """A list of candidates, Identity first, no two alike.
 
-    `basics` are transforms that may come before any candidate (flips, turns, crops), each on or off. `own` are those
-    of the candidates that may also come on top of any other; None says that the space makes no such combinations.
     What is added to a space with `+` is a candidate, and one of `own` where the space makes combinations.
 
+    Parameters
+    ----------
+    candidates
+        The transforms to choose from; Identity is added.
+    basics
+        Transforms that may come before any candidate (flips, turns, crops), each on or off.
+    own
+        Candidates that may also come on top of any other; None: the space makes no such combinations.
+
+    Examples
+    --------
     >>> space = images()
     >>> len(space), str(space["Rotate", 0.6]), str(space[0])
     (81, 'Rotate(0.6)', 'Identity')
+
     """
 
     def __init__(
@@ -145,14 +156,25 @@ RANDAUGMENT_LEVELS = (9, 14, 19)
 """RandAugment's own default, and two stronger ones: which is best depends on the data."""
 
 
-def images(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
-    """AutoAugment's 16 operations at 5 magnitudes, and Identity; with composites, TrivialAugment and RandAugment.
+def images(*, composites: bool = False, fill: int = FILL) -> Space:
+    """AutoAugment's 16 operations at 5 magnitudes, and Identity.
 
-    `fill` is what geometry uncovers and Cutout covers: 0 suits pictures on black (digits, scans).
+    Parameters
+    ----------
+    composites
+        Add TrivialAugment, and RandAugment at three magnitudes.
+    fill
+        What geometric operations leave in uncovered pixels and Cutout covers with: 0 suits pictures on black.
+
+    Examples
+    --------
+    >>> len(images()), str(images(composites=True)[-1])
+    (81, 'RandAugment(m=19)')
+
     """
     out: list[Transform] = []
     for kind in image_ops.OPERATIONS:
-        filled = issubclass(kind, image_ops.Geometry | image_ops.Cutout)
+        filled = issubclass(kind, Geometry | image_ops.Cutout)
         out += [kind(m, fill=fill) if filled else kind(m) for m in IMAGE_MAGNITUDES]  # type: ignore[call-arg]
     return Space(out + (composite_candidates(fill) if composites else []))
 
@@ -162,11 +184,19 @@ CUTOUT = 0.5
 
 
 def auto(data: Any) -> Space:
-    """What a search tries where nothing else is asked for: basics times styles, for the pictures or graphs of a set.
+    """The default space of a search: basics (flips, turns, crop) times styles for pictures, GraphCL's for graphs.
 
+    Parameters
+    ----------
+    data
+        The data set, for the size, channels and fill of its pictures, and for whether its graphs have features.
+
+    Examples
+    --------
     >>> from augtree.data import load
     >>> print(auto(load("digits")).basics)
     (Flip(p=0.5), VerticalFlip(p=0.5), QuarterTurn(), PadCrop(pad=1, fill=0))
+
     """
     if data.domain == "graph":
         featured = any(getattr(graph, "x", None) is not None for graph in data.samples)
@@ -177,41 +207,67 @@ def auto(data: Any) -> Space:
     return Space(styles(data.fill, channels), basics=basics(height, width, data.fill), own=())
 
 
-def basics(height: int, width: int, fill: int = image_ops.FILL) -> list[Transform]:
-    """Flips, turns and crops with padding of an eighth of the shorter side; black, unless another fill is asked."""
+def basics(height: int, width: int, fill: int = FILL) -> list[Transform]:
+    """Flips, turns and crops with padding of an eighth of the shorter side; black, unless another fill is given."""
     pad = max(1, min(height, width) // 8)
-    crop = crops.PadCrop(pad, fill=0 if fill == image_ops.FILL else fill)
+    crop = crops.PadCrop(pad, fill=0 if fill == FILL else fill)
     return [crops.Flip(), crops.VerticalFlip(), crops.QuarterTurn(), crop]
 
 
-def styles(fill: int = image_ops.FILL, channels: int = 3) -> list[Transform]:
+def styles(fill: int = FILL, channels: int = 3) -> list[Transform]:
     """RandAugment, TrivialAugment, their halves, AutoAugment's policy for CIFAR-10, Cutout on top of RandAugment."""
     cutout = image_ops.Cutout(1.0, fill=fill, share=CUTOUT)
-    geometry: list[Transform] = [composites.RandGeometry(m=m, fill=fill) for m in (9, 14)]
-    geometry += [composites.TrivialGeometry(fill=fill)]
+    geometry: list[Transform] = [automatic.RandGeometry(m=m, fill=fill) for m in (9, 14)]
+    geometry += [automatic.TrivialGeometry(fill=fill)]
     if channels not in (1, 3):  # the operations on colours know grey and RGB alone
         return [*geometry, cutout]
-    out: list[Transform] = [composites.RandAugment(m=m, fill=fill) for m in (5, 9, 14)]
-    out += [composites.TrivialAugment(fill=fill), *geometry]
-    out += [composites.RandTones(m=m, fill=fill) for m in (9, 14)]
-    out += [composites.TrivialTones(fill=fill), composites.AutoAugment("cifar10", fill=fill)]
-    return [*out, composites.Chain([composites.RandAugment(fill=fill), cutout])]
+    out: list[Transform] = [automatic.RandAugment(m=m, fill=fill) for m in (5, 9, 14)]
+    out += [automatic.TrivialAugment(fill=fill), *geometry]
+    out += [automatic.RandTones(m=m, fill=fill) for m in (9, 14)]
+    out += [automatic.TrivialTones(fill=fill), automatic.AutoAugment("cifar10", fill=fill)]
+    return [*out, composites.Chain([automatic.RandAugment(fill=fill), cutout])]
 
 
 def composite_candidates(fill: int) -> list[Transform]:
     """The free policies, as candidates."""
-    strengths = [composites.RandAugment(m=m, fill=fill) for m in RANDAUGMENT_LEVELS]
-    return [composites.TrivialAugment(fill=fill), *strengths]
+    strengths = [automatic.RandAugment(m=m, fill=fill) for m in RANDAUGMENT_LEVELS]
+    return [automatic.TrivialAugment(fill=fill), *strengths]
 
 
 def graphs(*, composites: bool = False) -> Space:
-    """GraphCL's 4 transformations at 5 magnitudes, and Identity; with composites, one of the four for each graph."""
+    """GraphCL's 4 transformations at 5 magnitudes, and Identity.
+
+    Parameters
+    ----------
+    composites
+        Add GraphCL itself, which draws one of the four for each graph, at 5 magnitudes.
+
+    Examples
+    --------
+    >>> len(graphs()), len(graphs(composites=True))
+    (21, 26)
+
+    """
     kinds = (*graph_ops.FOUR, *((graph_ops.GraphCL,) if composites else ()))
     return Space([kind(m) for kind in kinds for m in GRAPH_MAGNITUDES])
 
 
-def simclr(*, composites: bool = False, fill: int = image_ops.FILL) -> Space:
-    """The seven transformations of contrastive learning, and Identity; with composites, the free policies too."""
+def simclr(*, composites: bool = False, fill: int = FILL) -> Space:
+    """The seven transformations of contrastive learning, and Identity.
+
+    Parameters
+    ----------
+    composites
+        Add SimCLR's chain, TrivialAugment, and RandAugment at three magnitudes.
+    fill
+        What the composites leave in uncovered pixels.
+
+    Examples
+    --------
+    >>> print(*simclr().names)
+    Identity RandomCrop Cutout Rotation ColorDistortion Sobel GaussianNoise GaussianBlur
+
+    """
     seven: list[Transform] = [
         crops.RandomCrop(),
         image_ops.Cutout(1.0, share=0.5),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from augtree.transforms import composites as made
-from augtree.transforms import graphs, images, simclr
+from augtree.transforms import automatic, graphs, images, simclr
 from augtree.transforms.base import Identity, Transform
+from augtree.transforms.composites import Chain, OneOf
 from augtree.transforms.crops import RandomCrop
+from augtree.transforms.geometry import Geometry
 
 GEOMETRY, TONES, STRONG, ALONE = "geometry", "tones", "strong ratios", "samples left alone"
 """ALONE is no trait but a factor of its own: whether half of the samples should not be augmented at all."""
@@ -25,11 +26,11 @@ TRAIT_WORDS = {
 }
 """What factors are called in sentences."""
 TONAL = (
-    *(made.RandTones, made.TrivialTones, simclr.ColorDistortion),
+    *(automatic.RandTones, automatic.TrivialTones, simclr.ColorDistortion),
     *(images.Enhancement, images.Plain, images.Solarize, images.Posterize),
 )
-GEOMETRIC = (made.RandGeometry, made.TrivialGeometry, images.Geometry, RandomCrop, simclr.Rotation)
-BOTH = (made.RandAugment, made.TrivialAugment, made.AutoAugment)
+GEOMETRIC = (automatic.RandGeometry, automatic.TrivialGeometry, Geometry, RandomCrop, simclr.Rotation)
+BOTH = (automatic.RandAugment, automatic.TrivialAugment, automatic.AutoAugment)
 
 
 def traits(transform: Transform) -> frozenset[str]:
@@ -41,7 +42,7 @@ def traits(transform: Transform) -> frozenset[str]:
     """
     if isinstance(transform, Identity):
         return frozenset()
-    if isinstance(transform, made.Chain | made.OneOf):
+    if isinstance(transform, Chain | OneOf):
         return union(part for part, weight in transform.pairs if weight > 0)
     if hasattr(transform, "nodes"):  # a tree
         return union(node.transform for node in transform.nodes.values())

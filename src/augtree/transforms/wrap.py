@@ -23,17 +23,27 @@ Takes = Literal["chw", "hwc", "pil", "albumentations", "graph"]
 def wrap(function: Callable[..., Any], *, name: str, takes: Takes = "chw", magnitude: float | None = None) -> Wrapped:
     """Make a transform of a function on one sample.
 
-    `takes` says what the function gets and returns: a uint8 tensor [C,H,W] ("chw"), a uint8 array [H,W,C]
-    ("hwc"), a Pillow image ("pil"), an Albumentations transform's `image=` ("albumentations"), or a PyG Data
-    ("graph"). With a magnitude it is called as function(sample, magnitude).
-
     Where the function draws from Python's, numpy's or torch's global generators, the draws are repeatable: the
-    generators are seeded from the sample's key, and put back afterwards. To be used in worker processes, the function
-    must be one that pickle can name (no lambda).
+    generators are seeded from the sample's key, and put back afterwards.
 
+    Parameters
+    ----------
+    function
+        Called with one sample. For worker processes it must be one that pickle can name (no lambda).
+    name
+        What the transform is called in files and spaces: a word, not that of a built-in transform.
+    takes
+        What the function gets and returns: a uint8 tensor [C,H,W] ("chw"), a uint8 array [H,W,C] ("hwc"), a Pillow
+        image ("pil"), an Albumentations transform's `image=` ("albumentations"), or a PyG Data ("graph").
+    magnitude
+        If given, in (0, 1], the function is called as function(sample, magnitude).
+
+    Examples
+    --------
     >>> dim = wrap(lambda picture, m: (picture * (1 - m)).to(picture.dtype), name="Dim", magnitude=0.5)
     >>> dim(torch.full((1, 2, 2), 200, dtype=torch.uint8)).tolist()
     [[[100, 100], [100, 100]]]
+
     """
     return Wrapped(function, name, takes, magnitude)
 
@@ -43,10 +53,14 @@ class Wrapped(Transform):
     """A user's function as a transform; made by `wrap`."""
 
     function: Callable[..., Any] = field()
+    """The function on one sample."""
     label: str = field()
+    """Its name in files and spaces."""
     takes: Takes = "chw"
+    """The form of a sample, see `wrap`."""
     magnitude: float | None = None
-    random: ClassVar[bool | None] = None  # nobody knows
+    """What the function is called with beside the sample, if anything."""
+    random: ClassVar[bool | None] = None  # unknown
 
     def __post_init__(self) -> None:
         from augtree.transforms import BUILT_IN
@@ -168,7 +182,7 @@ def to_form(picture: Tensor, takes: str) -> Any:
     array = np.ascontiguousarray(picture.cpu().numpy().transpose(1, 2, 0))
     if takes != "pil":
         return array
-    return need("PIL.Image", "cli").fromarray(array[..., 0] if array.shape[2] == 1 else array)
+    return need("PIL.Image", "train").fromarray(array[..., 0] if array.shape[2] == 1 else array)
 
 
 def albumented(transform: Any, array: Any, seed: int) -> Any:

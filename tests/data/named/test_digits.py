@@ -24,5 +24,5 @@ def test_the_digits():
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(MissingExtraError, match=r'this needs sklearn, .*pip install "augtree\[cli\]"'):
+    with pytest.raises(MissingExtraError, match=r'this needs sklearn, .*pip install "augtree\[train\]"'):
         read_digits()

@@ -14,14 +14,15 @@ import pytest
 import torch
 from PIL import Image
 
-from augtree.data.pictures import cache, decode
+from augtree.data.pictures import cache, readable
 from augtree.data.pictures.cache import Entry, Mapped, gathered
-from augtree.data.pictures.decode import readable_pictures
-from augtree.data.pictures.folder import PictureIn, read_folder
+from augtree.data.pictures.files import PictureIn
+from augtree.data.pictures.folder import read_folder
+from augtree.data.pictures.readable import readable_pictures
 from augtree.errors import ArgumentError, DataError
 from augtree.policies import Tree
 from augtree.tasks import Classification
-from augtree.training.trainer import where_it_fits
+from augtree.training.device import pictures_on
 
 ROWS = [f"{i}.png,{i % 2},{'train' if i < 6 else 'val' if i < 8 else 'test'},p{i}" for i in range(10)]
 
@@ -95,7 +96,7 @@ def test_small_sets_stay_in_memory_and_large_ones_do_not(folder, kept, monkeypat
     monkeypatch.setenv("AUGTREE_CACHE", str(kept))
     read_folder(folder)
     assert not kept.exists()
-    monkeypatch.setattr(decode, "IN_MEMORY", 160)
+    monkeypatch.setattr(readable, "IN_MEMORY", 160)
     read_folder(folder)
     assert len(entries(kept)) == 1
     monkeypatch.delenv("AUGTREE_CACHE")
@@ -124,7 +125,7 @@ def test_what_changes_is_noticed(folder, kept, how, monkeypatch):
     if how == "size":
         options["size"] = 2
     if how == "decoder":
-        monkeypatch.setattr(decode, "DECODER", decode.DECODER + 1)
+        monkeypatch.setattr(readable, "DECODER", readable.DECODER + 1)
     told = []
     data = read_folder(folder, cache=kept, progress=lambda *done: told.append(done), **options)
     assert values(data) == expected
@@ -173,9 +174,9 @@ def test_broken_pictures_are_listed_and_left_out(folder, kept):
 
 KILLED = """
 import os, signal, sys
-from augtree.data.pictures import decode
+from augtree.data.pictures import readable
 from augtree.data.pictures.folder import read_folder
-decode.AT_ONCE = 1
+readable.AT_ONCE = 1
 def progress(done, total):
     if done == int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -377,9 +378,9 @@ def test_training_on_mapped_pictures_is_training_on_them(folder, kept):
 def test_pictures_that_would_fill_a_gpu_stay_where_they_are(monkeypatch):
     pictures, gpu = torch.zeros(10, 1, 2, 5, dtype=torch.uint8), torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (199, 1000))
-    assert where_it_fits(pictures, gpu) is pictures
+    assert pictures_on(pictures, gpu) is pictures
     moved = []
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (200, 1000))
     monkeypatch.setattr(torch.Tensor, "to", lambda self, device: moved.append(device))
-    where_it_fits(pictures, gpu)
+    pictures_on(pictures, gpu)
     assert moved == [gpu]

@@ -139,7 +139,7 @@ def test_whole_groups_can_be_held_out(tmp_path):
         "path,label,group\n" + "".join(f"{i}.png,{i % 2},{i % 2}\n" for i in range(9))
     )
     with pytest.raises(
-        ArgumentError, match="split_by must have values enough for three splits: units must be at least 3"
+        ArgumentError, match="split_by must have values enough for three splits: clusters must be at least 3"
     ):
         read_folder(tmp_path, split_by="group")
 

@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from augtree.data.proteins import (
-    build_proteins,
-    is_proteins,
-    proteins_dataset,
-    read_human_proteins,
-    read_proteins,
-)
-from augtree.data.proteins.reader import figures
+from augtree.data import load
+from augtree.data.proteins import build_proteins, read_human_proteins, read_proteins
+from augtree.data.proteins.reader import figures, is_proteins
 from augtree.errors import ArgumentError, DataError
 from support.protein_files import MMCIF, MMCIF_PLDDT, MMCIF_TYPES, PDB, chain_pdb, gaf_line, write_inputs
 
@@ -60,7 +55,7 @@ def test_a_built_folder_as_a_data_set(folder):
 def test_some_terms_and_some_proteins(folder, options, classes, ids):
     data = read_proteins(folder, **options)
     assert (data.classes, data.columns["id"]) == (classes, ids)
-    assert proteins_dataset(**{"path": data.source["source"], **options}).fingerprint == data.fingerprint
+    assert load(**data.source).fingerprint == data.fingerprint
 
 
 def test_without_plddt(folder):
@@ -167,7 +162,7 @@ def test_the_prebuilt_human_form(tmp_path, below):
     assert [sample.x.argmax(dim=1).tolist() for sample in data.samples] == [[0, 1, 1, 20], [20, 20], [18]]
     assert data.source == {"source": "human-proteins", "root": str(tmp_path), "seed": 0}
     assert figures(data) == {"graphs": 3, "functions": 2, "nodes": [1, 4], "degree": [0.0, 2.0]}
-    assert proteins_dataset(tmp_path).fingerprint == data.fingerprint
+    assert read_human_proteins(tmp_path).fingerprint == data.fingerprint
 
 
 @pytest.mark.parametrize(

@@ -2,32 +2,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from augtree import Tree, spaces, wrap
 from augtree.errors import TaskError
-from augtree.runs.store import Run
-from augtree.search.grow import BudgetSpentError
+from augtree.runs.failures import LONGEST_REASON, BudgetSpentError
 from augtree.search.scorers import base
-from augtree.search.scorers.base import Entry, Score, best, distinct, halves, verdict
-from augtree.training.trainer import State
+from augtree.search.scorers.base import Entry, Score, Scored, best, confirmed, distinct, halves, nothing_to_choose
 from augtree.transforms import AutoContrast, Identity, Invert, Posterize, Rotate
 from augtree.transforms.base import Transform
-from support.searches import INVERT, SPACE, bars, bench_on
+from support.searches import INVERT, SPACE, bars, context_on
 
 YARD = np.array([1.0, 2.0, 3.0, 6.0])
 HALF = Entry(INVERT, 0.5)
 
 
 @pytest.fixture
-def bench():
-    return bench_on(bars(0, 0.5, 16, 16))
+def context():
+    return context_on(bars(0, 0.5, 16, 16))
 
 
-def scored(bench, work, entry=HALF, key="node/1/a", **more):
-    return bench.score(key, {"node": 1}, entry, YARD, work, **more)
+def scored(context, work, entry=HALF, key="node/1/a", **more):
+    return context.score(key, {"node": 1}, entry, YARD, work, **more)
 
 
 # ---- candidates, halves, numbers
@@ -103,13 +100,13 @@ def test_every_class_is_in_both_halves():
     assert [len(half) for half in halves(np.arange(38), 5, several)] == [19, 19]
 
 
-# ---- the verdict
+# ---- the confirmation
 
 
 def test_a_winner_must_be_better_than_its_error():
     gains = [Score(HALF, 1.0, 0.1, 0.30, 0.2, gains=np.array([0.1, 0.5]))]  # their standard error is 0.2
-    assert verdict(HALF, gains, 1.0) == (INVERT, 0.5, True, pytest.approx(0.3), pytest.approx(0.2), "")
-    found = verdict(HALF, gains, 2.0)
+    assert confirmed(HALF, gains, 1.0) == (INVERT, 0.5, True, pytest.approx(0.3), pytest.approx(0.2), "")
+    found = confirmed(HALF, gains, 2.0)
     assert not found.improves
     assert found.why == "Invert(0.2) p=0.5 was best, but not on fresh data"
 
@@ -117,176 +114,128 @@ def test_a_winner_must_be_better_than_its_error():
 def test_no_gain_is_no_improvement_however_sure():
     for gain in (0.0, -1.0):
         score = Score(HALF, 1.0, 0.1, gain, 0.0, gains=np.array([gain, gain]))
-        assert not verdict(HALF, [score], 0.0).improves
+        assert not confirmed(HALF, [score], 0.0).improves
 
 
 def test_repeats_are_averaged_sample_by_sample():
     """They share their samples: what differs between samples stays, what differs between trainings goes."""
     repeats = [np.array([0.1, 0.5]), np.array([0.3, 0.3]), np.array([0.5, 0.7])]
-    found = verdict(HALF, [Score(HALF, 1.0, 0.1, 0.4, 0.2, gains=gains) for gains in repeats], 1.0)
+    found = confirmed(HALF, [Score(HALF, 1.0, 0.1, 0.4, 0.2, gains=gains) for gains in repeats], 1.0)
     assert found.gain == pytest.approx(0.4)
     assert found.gain_se == pytest.approx(0.1)  # of 0.3 and 0.5
 
 
 def test_a_winner_that_fails_when_confirmed_is_not_kept():
-    found = verdict(HALF, [Score(HALF, 1.0, 0.1, 9.0, 0.1), Score(HALF, failed="ValueError: no")], 1.0)
+    found = confirmed(HALF, [Score(HALF, 1.0, 0.1, 9.0, 0.1), Score(HALF, failed="ValueError: no")], 1.0)
     assert isinstance(found.transform, Identity)
     assert not found.improves
     assert found.why == "Invert(0.2) failed when it was to be confirmed: ValueError: no"
 
 
+def test_without_a_score_nothing_is_chosen():
+    failed = [Score(HALF, failed="ValueError: no"), Score(HALF, failed="TypeError: nor this")]
+    assert nothing_to_choose(failed).why == "every candidate failed, the first with: ValueError: no"
+    assert nothing_to_choose([]).why == "there is no candidate"
+    assert not nothing_to_choose(failed).improves
+
+
 # ---- scores
 
 
-def test_a_score_is_paired_with_the_yardstick(bench):
-    score = scored(bench, lambda: YARD - np.array([1.0, 0.0, 1.0, 2.0]))
+def test_a_score_is_paired_with_the_baseline(context):
+    score = scored(context, lambda: YARD - np.array([1.0, 0.0, 1.0, 2.0]))
     assert (score.entry, score.loss, score.gain) == (HALF, 2.0, 1.0)
     assert score.gain_se == pytest.approx((2 / 3) ** 0.5 / 2)
     assert score.failed == ""
 
 
-def test_a_score_is_computed_once_and_read_again(bench):
-    first = scored(bench, lambda: YARD / 3)
-    again = scored(bench, lambda: pytest.fail("computed twice"))
+def test_a_score_is_computed_once_and_read_again(context):
+    first = scored(context, lambda: YARD / 3)
+    again = scored(context, lambda: pytest.fail("computed twice"))
     assert again == first
 
 
-def test_what_raises_is_failed_with_its_reason(bench):
+def test_what_raises_is_failed_with_its_reason(context):
     def broken():
         raise ValueError("no fog " * 100)
 
-    score = scored(bench, broken)
+    score = scored(context, broken)
     assert score.failed.startswith("ValueError: no fog no fog")
-    assert len(score.failed) == base.LONGEST_REASON
+    assert len(score.failed) == LONGEST_REASON
     assert (score.loss, score.gain) == (np.inf, -np.inf)
-    unit = bench.run.find("node/1/a").value
+    unit = context.run.find("node/1/a").value
     assert unit == {"node": 1, "candidate": "Invert(0.2)", "p": 0.5, "failed": score.failed}
 
 
 @pytest.mark.parametrize(
     ("bad", "reason"), [(np.nan, "1 losses are not finite"), (np.inf, "1 losses are not finite")]
 )
-def test_what_is_no_number_is_failed(bench, bad, reason):
-    score = scored(bench, lambda: np.array([1.0, bad, 2.0, 3.0]))
+def test_what_is_no_number_is_failed(context, bad, reason):
+    score = scored(context, lambda: np.array([1.0, bad, 2.0, 3.0]))
     assert score.failed == reason
     assert best([score], 1) == []
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, BudgetSpentError, SystemExit])
-def test_a_stop_is_no_failure_of_the_candidate(bench, stop):
+def test_a_stop_is_no_failure_of_the_candidate(context, stop):
     def stopped():
         raise stop
 
     with pytest.raises(stop):
-        scored(bench, stopped)
-    assert bench.run.find("node/1/a") is None
+        scored(context, stopped)
+    assert context.run.find("node/1/a") is None
 
 
-def test_a_yardstick_that_is_no_number_ends_the_search(bench):
+def test_a_baseline_that_is_no_number_ends_the_search(context):
     with pytest.raises(TaskError, match=r"must train without the candidate first, but 2 losses are not finite \(y\)"):
-        bench.yardstick("y", {}, lambda: np.array([np.nan, 1.0, np.inf]))
+        context.baseline("y", {}, lambda: np.array([np.nan, 1.0, np.inf]))
 
 
-def test_a_yardstick_that_raises_says_why_itself(bench):
+def test_a_baseline_that_raises_says_why_itself(context):
     def broken():
         raise TaskError("the model must give [samples, classes]")
 
     with pytest.raises(TaskError, match="must give"):
-        bench.yardstick("y", {}, broken)
+        context.baseline("y", {}, broken)
 
 
-def test_scores_are_told(bench):
-    told = []
-    bench.told = lambda what, **about: told.append((what, about["candidate"], about["p"]))
-    scored(bench, lambda: YARD)
-    assert told == [("scored", "Invert(0.2)", 0.5)]
+def test_every_score_is_an_event(context):
+    events = []
+    context.watch = events.append
+    scored(context, lambda: YARD)
+    scored(context, lambda: YARD)  # from the store: a progress bar must move as well
+    assert events == [Scored(1, "Invert(0.2)")] * 2
 
 
 # ---- the budget
 
 
-def test_spent_means_that_nothing_new_begins(bench):
-    bench.most_passes = 100
+def test_spent_means_that_nothing_new_begins(context):
+    context.most_passes = 100
     meter = iter([(0, 0), (60, 39), (60, 39), (60, 40)])
-    bench.run.meter.read = lambda: next(meter)
-    scored(bench, lambda: YARD)
-    scored(bench, lambda: YARD, key="node/1/b")  # 99 are spent before it, 100 after
+    context.run.meter = lambda: next(meter)
+    scored(context, lambda: YARD)
+    scored(context, lambda: YARD, key="node/1/b")  # 99 are spent before it, 100 after
     with pytest.raises(BudgetSpentError):
-        scored(bench, lambda: YARD, key="node/1/c")
-    assert scored(bench, lambda: YARD, key="node/1/b").loss == 3.0  # what is done can be read
+        scored(context, lambda: YARD, key="node/1/c")
+    assert scored(context, lambda: YARD, key="node/1/b").loss == 3.0  # what is done can be read
 
 
-def test_time_is_spent_too(bench):
-    bench.most_seconds = 1e-9
-    scored(bench, lambda: sum(range(10**5)) * 0 + YARD)  # takes more than the clock's smallest step
+def test_time_is_spent_too(context):
+    context.most_seconds = 1e-9
+    scored(context, lambda: sum(range(10**5)) * 0 + YARD)  # takes more than the clock's smallest step
     with pytest.raises(BudgetSpentError):
-        scored(bench, lambda: YARD, key="node/1/b")
+        scored(context, lambda: YARD, key="node/1/b")
 
 
-# ---- models on the way
-
-
-def state(value, step=3):
-    return State({"weights": torch.full((4,), value)}, step)
-
-
-def test_a_training_is_done_once_and_read_from_its_file(tmp_path):
-    data = bars(0, 0.5, 16, 16)
-    with Run.begin(tmp_path / "a", {"version": 1}) as run:
-        made = bench_on(data, run=run).training("trunk/1", lambda: state(2.0))()
-    with Run.open(tmp_path / "a") as run:
-        read = bench_on(data, run=run).training("trunk/1", lambda: pytest.fail("trained twice"))
-        assert torch.equal(read().tensors["weights"], made.tensors["weights"])
-        assert read().step == 3
-
-
-@pytest.mark.parametrize("spoil", [lambda path: path.unlink(), lambda path: path.write_bytes(b"no"), "flip"])
-def test_a_training_is_done_again_where_its_file_is_lost(tmp_path, spoil):
-    data = bars(0, 0.5, 16, 16)
-    with Run.begin(tmp_path / "a", {"version": 1}) as run:
-        bench_on(data, run=run).training("trunk/1", lambda: state(2.0))
-    path = tmp_path / "a" / "checkpoints" / "trunk-1.safetensors"
-    if spoil == "flip":
-        content = bytearray(path.read_bytes())
-        content[-1] ^= 1
-        path.write_bytes(content)
-    else:
-        spoil(path)
-    trained = []
-    with Run.open(tmp_path / "a") as run:
-        read = bench_on(data, run=run).training("trunk/1", lambda: trained.append(1) or state(2.0))
-        assert trained == []  # not before it is needed
-        assert read().tensors["weights"].tolist() == [2.0] * 4
-        assert read().step == 3
-        assert trained == [1]
-
-
-def test_what_is_trained_again_is_not_charged_again(tmp_path):
-    data = bars(0, 0.5, 16, 16)
-
-    def bench_and_trunk(run):
-        bench = bench_on(data, run=run)
-        return bench, bench.training("trunk/1", lambda: bench.trainer.fit(Tree(), 0, 3))
-
-    def judged(bench, trunk):
-        bench.losses("node/1/a", {}, lambda: bench.trainer.losses(trunk(), bench.rank_rows))
-        return bench.run.cost()[:2]
-
-    with Run.begin(tmp_path / "a", {"version": 1}) as run:
-        bench_and_trunk(run)
-    (tmp_path / "a" / "checkpoints" / "trunk-1.safetensors").unlink()
-    with Run.open(tmp_path / "a") as run:
-        assert judged(*bench_and_trunk(run)) == (3 * 16 + 8, 3 * 16)
-
-
-def test_the_bench_has_two_halves_of_the_validation_data_and_nothing_else():
+def test_the_context_has_two_halves_of_the_validation_data_and_nothing_else():
     data = bars(0, 0.5, 16, 21)
-    bench = bench_on(data, [*SPACE, Invert(0.4)])
-    assert sorted([*bench.rank_rows, *bench.confirm_rows]) == data.indices("val").tolist()
-    assert bench.candidates == SPACE
+    context = context_on(data, [*SPACE, Invert(0.4)])
+    assert sorted([*context.rank_rows, *context.confirm_rows]) == data.indices("val").tolist()
+    assert context.candidates == SPACE
 
 
-def test_with_entry_puts_it_at_the_node():
+def test_an_entry_is_put_at_its_node():
     tree = Tree().with_node(1, INVERT, 0.5)
-    assert base.with_entry(tree, 3, Entry(Posterize(1.0), 0.25)).nodes[3] == (Posterize(1.0), 0.25)
+    assert Entry(Posterize(1.0), 0.25).at(3, tree).nodes[3] == (Posterize(1.0), 0.25)
     assert list(tree.nodes) == [1]

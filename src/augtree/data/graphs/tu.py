@@ -24,11 +24,26 @@ HIGHEST_DEGREE = 64
 
 
 def read_tu(path: str | Path) -> list[Any]:
-    """The graphs of a set, as PyG Data, from its zip file or its unpacked folder.
+    r"""Read the graphs of a TU set as PyG Data.
 
     Self-loops and doubled edges are removed, and every edge stands in both directions. Node labels become one-hot
     columns of x, followed by node attributes; edge labels and attributes likewise edge_attr; y is the class as
     0, 1, ... in the order of the labels in the file. A set without node labels and attributes has num_nodes and no x.
+
+    Parameters
+    ----------
+    path
+        The set's zip file, or its unpacked folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n", "graph_labels": "1\n"}.items():
+    ...         _ = Path(folder, f"TINY_{name}.txt").write_text(text)
+    ...     read_tu(folder)
+    [Data(edge_index=[2, 2], y=[1], num_nodes=2)]
+
     """
     need("torch_geometric.data", "graph")
     return graphs_of(Tables.open(Path(path)))

@@ -9,7 +9,7 @@ import numpy as np
 from augtree.data.dataset import Dataset
 from augtree.data.labels import matrix
 from augtree.data.named.catalogue import CATALOGUE
-from augtree.data.pictures.decode import Progress
+from augtree.data.pictures.readable import Progress
 from augtree.data.pictures.tables import (
     Columns,
     Decoding,
@@ -42,7 +42,7 @@ FINDINGS = (
 NOTHING = "No Finding"
 LISTS = {"train_val_list.txt": 0, "test_list.txt": 2}
 COLUMNS = {"patient": ("Patient ID",), "view": ("View Position",), "sex": ("Patient Gender", "Patient Sex")}
-"""What is said of each picture beside its labels, and how the two editions of the table call it."""
+"""Further columns, and their names in the two editions of the table."""
 
 
 def read_chestxray14(
@@ -70,10 +70,10 @@ def read_chestxray14(
     labels = matrix([findings_of(folder, table["Finding Labels"][row]) for row in there], FINDINGS)
     split = split[there]
     rows = np.flatnonzero(split == 0)
-    units = np.array([patients[there[row]] for row in rows])
+    clusters = np.array([patients[there[row]] for row in rows])
     if not len(rows):
         raise DataError(f"{folder}: must have pictures of train_val_list.txt, got none")
-    split[rows] = make_split(labels[rows], units=units, shares=(0.9, 0.1, 0), seed=seed)
+    split[rows] = make_split(labels[rows], clusters=clusters, shares=(0.9, 0.1, 0), seed=seed)
     notes.append(
         f"{(split == 1).sum()} pictures of train_val_list.txt, whole patients, are for validation, seed {seed}"
     )

@@ -12,7 +12,7 @@ from augtree.errors import need
 
 def read_digits(*, seed: int = 0) -> Dataset:
     """The digits, 60/20/20 by class. Nothing is usual for them: a flipped digit is another digit."""
-    raw = need("sklearn.datasets", "cli").load_digits()
+    raw = need("sklearn.datasets", "train").load_digits()
     labels = raw.target.astype(np.int64)
     return Dataset(
         name="digits",

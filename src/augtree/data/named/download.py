@@ -18,7 +18,7 @@ SECONDS = 60
 
 
 def fetch(name: str, root: Path, *, optional: bool = False, tell: Callable[[str], None] = lambda _: None) -> None:
-    """Fetch what is not there yet; `optional` files (SVHN's extra) too if asked."""
+    """Fetch what is not there yet; `optional` files (SVHN's extra) only on request."""
     named = CATALOGUE[name]
     if not named.remotes:
         if named.folders and named.folder(root) is None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from augtree.data.dataset import Dataset
 from augtree.data.labels import numbered
 from augtree.data.named.catalogue import CATALOGUE, UNION
-from augtree.data.pictures.decode import Progress, Readable
+from augtree.data.pictures.readable import Progress, Readable
 from augtree.data.pictures.tables import Decoding, below, dataset_of, read_table, some_missing, source_of
 from augtree.data.splits import make_split
 from augtree.errors import ArgumentError, DataError, shown
@@ -103,8 +103,8 @@ def read_retinopathy(
     same = [replace(part, grades=tuple(scale[DAVIS.get(grade, grade)] for grade in part.grades)) for part in parts]
     classes = tuple(dict.fromkeys(scale.values()))
     note = "jinchi's sdr is grade 1" if grades == 5 else "grades 1 and 2 are one class, as jinchi's sdr"
-    asked = {"partial": partial, "grades": None if grades == 5 else grades}
-    data = assembled("retinopathy", root, same, classes, how, seed, (note,), **asked)
+    options = {"partial": partial, "grades": None if grades == 5 else grades}
+    data = assembled("retinopathy", root, same, classes, how, seed, (note,), **options)
     return data if grades == 5 else replace(data, name="retinopathy[4 grades]")
 
 
@@ -122,13 +122,13 @@ def messidor2(root: Path, partial: bool) -> Hospital:
     if not partner:
         notes.append("messidor2: without messidor-2.csv, the two eyes of a patient may stand in different splits")
     patients = tuple(partner.get(Path(name).stem.lower(), Path(name).stem.lower()) for name in names)
-    found, there, told = pictures_of("messidor2", folder, names, partial)
+    found, there, missing_note = pictures_of("messidor2", folder, names, partial)
     return Hospital(
         "messidor2",
         found,
         tuple(grades[i] for i in there),
         tuple(patients[i] for i in there) if partner else None,
-        (*notes, *told),
+        (*notes, *missing_note),
     )
 
 
@@ -147,8 +147,8 @@ def aptos2019(root: Path, partial: bool) -> Hospital:
     path = folder / "train.csv"
     table = read_table(path, ("id_code", "diagnosis"))
     grades = [grade_of(path, grade, GRADES) for grade in table["diagnosis"]]
-    found, there, told = pictures_of("aptos2019", folder, table["id_code"], partial, ("train_images",))
-    return Hospital("aptos2019", found, tuple(grades[i] for i in there), None, told)
+    found, there, missing_note = pictures_of("aptos2019", folder, table["id_code"], partial, ("train_images",))
+    return Hospital("aptos2019", found, tuple(grades[i] for i in there), None, missing_note)
 
 
 def jinchi(root: Path, partial: bool) -> Hospital:
@@ -157,9 +157,9 @@ def jinchi(root: Path, partial: bool) -> Hospital:
     path = folder / "list.csv"
     table = read_table(path, ("Image", "Davis_grading_of_one_figure"))
     grades = [grade_of(path, grade.lower(), tuple(DAVIS)) for grade in table["Davis_grading_of_one_figure"]]
-    found, there, told = pictures_of("jinchi", folder, table["Image"], partial)
+    found, there, missing_note = pictures_of("jinchi", folder, table["Image"], partial)
     patients = tuple(table["Image"][i].partition("_")[0] for i in there)
-    return Hospital("jinchi", found, tuple(grades[i] for i in there), patients, told)
+    return Hospital("jinchi", found, tuple(grades[i] for i in there), patients, missing_note)
 
 
 READERS: dict[str, Callable[[Path, bool], Hospital]] = {
@@ -209,9 +209,9 @@ def assembled(
     labels = numbered([grade for part in parts for grade in part.grades], classes)
     of_group = [part.name for part in parts for _ in part.paths]
     groups = numbered(of_group, tuple(sorted(set(of_group))))
-    units, twins = units_of(parts, found)
+    clusters, twins = clusters_of(parts, found)
     split, rows = np.zeros(len(paths), np.int8), found.rows
-    split[rows] = make_split(labels[rows], groups=groups[rows], units=units[rows], seed=seed)
+    split[rows] = make_split(labels[rows], groups=groups[rows], clusters=clusters[rows], seed=seed)
     counts = "/".join(str(int((split[rows] == one).sum())) for one in range(3))
     notes = (*notes, *(note for part in parts for note in part.notes))
     if twins:
@@ -231,19 +231,19 @@ def assembled(
     )
 
 
-def units_of(parts: Sequence[Hospital], found: Readable) -> tuple[NDArray[np.str_], int]:
+def clusters_of(parts: Sequence[Hospital], found: Readable) -> tuple[NDArray[np.str_], int]:
     """What must stay together: a patient's pictures or, where patients are unknown, equal pictures."""
     place = {int(row): i for i, row in enumerate(found.rows)}
-    units: list[str] = []
+    clusters: list[str] = []
     for part in parts:
-        start = len(units)
+        start = len(clusters)
         if part.patients is not None:
-            units += [f"{part.name}/{patient}" for patient in part.patients]
+            clusters += [f"{part.name}/{patient}" for patient in part.patients]
         else:
             rows = range(start, start + len(part.paths))
-            units += [content(found, place[row]) if row in place else f"row {row}" for row in rows]
-    contents = Counter(unit for unit in units if unit.startswith("equal to "))
-    return np.array(units), sum(count - 1 for count in contents.values())
+            clusters += [content(found, place[row]) if row in place else f"row {row}" for row in rows]
+    contents = Counter(cluster for cluster in clusters if cluster.startswith("equal to "))
+    return np.array(clusters), sum(count - 1 for count in contents.values())
 
 
 def content(found: Readable, row: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from augtree.data.dataset import Dataset
 from augtree.data.named.catalogue import CATALOGUE
-from augtree.data.pictures.decode import Progress
+from augtree.data.pictures.readable import Progress
 from augtree.data.pictures.tables import (
     Decoding,
     below,

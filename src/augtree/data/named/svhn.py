@@ -64,7 +64,7 @@ def read_svhn(root: str | Path, *, extra: bool = False, seed: int = 0) -> Datase
 def read_mat(path: Path) -> tuple[Bytes, Ints]:
     """The pictures [N,3,32,32] and the digits of one file."""
     try:
-        content: dict[str, Any] = need("scipy.io", "cli").loadmat(path, variable_names=("X", "y"))
+        content: dict[str, Any] = need("scipy.io", "train").loadmat(path, variable_names=("X", "y"))
     except ImportError:
         raise
     except Exception as error:  # a damaged file raises many kinds

@@ -1,1 +1,1 @@
-"""Pictures in files: folders, tables, decoding, the cache."""
+"""Pictures in files: folders and tables of them, decoding, the cache, what to do with unreadable ones."""

@@ -3,7 +3,7 @@
     CACHE/SET/KEY/pictures.u8   the numbers, picture after picture
     CACHE/SET/KEY/about.json    their shape, and what was decided
     CACHE/SET/KEY/broken.csv    which pictures could not be read, where there are such
-    CACHE/SET/lock              held while somebody decodes
+    CACHE/SET/lock              held while a process decodes
 
 SET stands for what the pictures are of and their size, KEY for the state of every file and the decoder. A KEY is
 written under another name and renamed once it is whole and on the disk; then the other KEYs of its SET are removed.
@@ -43,7 +43,7 @@ IN_MEMORY = 256 << 20
 COPIED_AT_ONCE = 1 << 24
 FORMAT = 1
 MAPPED = "augtree_mapped"
-"""Where a tensor bears what it is mapped from."""
+"""The attribute of a tensor with the file that it is mapped from."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Entry:
         return Entry(root / f"{word}-{digest(what)[:16]}" / digest((f"{FORMAT}", *what, *state))[:32])
 
     def read(self) -> tuple[Tensor, dict[str, Any]] | None:
-        """The pictures, mapped, and what is said about them; None where nothing whole is there."""
+        """The mapped pictures and their about.json; None where there is nothing complete."""
         try:
             about = json.loads((self.path / "about.json").read_bytes())
             source = Mapped(str(self.path / "pictures.u8"), tuple(about["shape"]))
@@ -77,7 +77,7 @@ class Entry:
     ) -> None:
         """Keep pictures as they come, as a whole or not at all; the other states of the same set are removed.
 
-        `shape` is what it will be if no picture is broken; what `about` and `broken` say is asked for at the end.
+        `shape` is the shape if no picture is broken; `about` and `broken` are called at the end.
         """
         part = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         with writable(self.path.parent):
@@ -89,8 +89,8 @@ class Entry:
                     return
                 if rows := list(broken()):
                     write_csv(part / "broken.csv", rows)
-                told = {"format": FORMAT, "shape": [count, *shape[1:]], **about()}
-                write_through(part / "about.json", json.dumps(told, indent=1).encode() + b"\n")
+                facts = {"format": FORMAT, "shape": [count, *shape[1:]], **about()}
+                write_through(part / "about.json", json.dumps(facts, indent=1).encode() + b"\n")
                 settle(part)
                 self._put(part)
             finally:
@@ -137,7 +137,7 @@ def locked(file: BinaryIO) -> bool:
 
 
 def clear(folders: Iterable[Path]) -> None:
-    """Remove folders. Whoever has a file of theirs mapped keeps it."""
+    """Remove folders; a process that has mapped a file in one keeps it."""
     for folder in list(folders):
         if folder.is_dir():
             shutil.rmtree(folder, ignore_errors=True)
@@ -164,7 +164,7 @@ def digest(parts: Iterable[str]) -> str:
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """Say what the matter is where the cache cannot be written."""
+    """Turn errors of the disk into an ArgumentError on `cache`."""
     try:
         yield
     except OSError as error:
@@ -178,7 +178,7 @@ def refused(folder: Path, why: str) -> ArgumentError:
 
 
 def enough_room(folder: Path, needed: int) -> None:
-    """Look before hours of decoding."""
+    """Raise before hours of decoding where the disk is too small."""
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise refused(folder, f"{needed / 2**30:.1f} GiB are needed, {free / 2**30:.1f} are free")
@@ -219,7 +219,7 @@ def write_through(path: Path, content: bytes) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Names of files onto the disk, where the system has a way to say so."""
+    """Flush the names of files to the disk, where the system can."""
     if os.name == "posix":
         number = os.open(folder, os.O_RDONLY)
         try:
@@ -266,7 +266,7 @@ def mapping(file: Any, shape: tuple[int, ...]) -> Tensor:
 
 
 def marked(samples: Tensor, source: Mapped) -> Tensor:
-    """The tensor, which bears where it is from."""
+    """The tensor with a note on the file that it is mapped from."""
     setattr(samples, MAPPED, source)
     return samples
 

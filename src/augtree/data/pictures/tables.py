@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from augtree.data.dataset import Dataset
 from augtree.data.labels import numbered
-from augtree.data.pictures.decode import Progress, Readable, readable_pictures
-from augtree.data.pictures.folder import kept_at, state_of
+from augtree.data.pictures.files import state_of
+from augtree.data.pictures.readable import Progress, Readable, kept_at, readable_pictures
 from augtree.data.pictures.unreadable import check_left_out, note_for
 from augtree.errors import DataError, shown
 

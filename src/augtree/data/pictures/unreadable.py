@@ -1,4 +1,4 @@
-"""Pictures that cannot be read are left out and named, as long as they are few and nothing hangs on them alone."""
+"""Unreadable pictures are left out and named, unless they are many or all of a split, group or class."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def error_for(place: str, rule: str, names: Sequence[str], problems: Mapping[int
 
 
 def note_for(names: Sequence[str], problems: Mapping[int, str], kept: Path | None) -> tuple[str, ...]:
-    """What to say of pictures that are left out."""
+    """A note on the pictures that are left out."""
     if not problems:
         return ()
     some = named([f"{one_line(names[row])}: {problems[row]}" for row in sorted(problems)], "; ")

@@ -1,4 +1,4 @@
-"""Reads protein graphs with Gene Ontology labels: a folder that was built, or the prebuilt human set."""
+"""Reads protein graphs with Gene Ontology labels from a folder that was built."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ from augtree.data.proteins.build.annotations import Labels
 from augtree.data.proteins.build.edges import both_ways, unpacked
 from augtree.data.proteins.build.layout import ARRAYS, FORMAT, KIND, LABELS, MANIFEST, PROTEINS
 from augtree.data.proteins.build.ontology import NAMESPACES, text_lines
-from augtree.data.proteins.build.structures import NUMBERS, UNKNOWN
+from augtree.data.proteins.build.structures import UNKNOWN
 from augtree.data.splits import choose, make_split
 from augtree.errors import ArgumentError, DataError, nearest, need, whole_number
-
-GRAPHS, GO_LABELS, SEQUENCES = "graphs_ca10A.npz", "go_labels.npz", "sequences.fasta.gz"
-HUMAN = "human-proteins"
 
 Ints = NDArray[np.int64]
 
@@ -85,11 +82,29 @@ def read_proteins(
     plddt: bool = True,
     seed: int = 0,
 ) -> Dataset:
-    """A data set from a folder that `build_proteins` made: many labels a protein, 60/20/20.
+    """Read a folder that `build_proteins` made: several labels a protein, 60/20/20 by the rarest.
 
-    `terms` keeps the most frequent ones, `namespace` those of P, F or C (or the full name); `annotated` drops
-    proteins without any of these terms; `limit` draws so many proteins. x is the one-hot residue type with a last
-    column for unknown, then pLDDT / 100 if wanted.
+    Parameters
+    ----------
+    folder
+        The folder.
+    terms
+        Keep the most frequent terms, this many.
+    namespace
+        Keep the terms of one namespace: P, F, C, or its full name.
+    limit
+        Draw this many proteins.
+    annotated
+        Leave out proteins that have none of the terms.
+    plddt
+        Whether the last column of x is pLDDT / 100; those before are the one-hot residue type, the last for unknown.
+    seed
+        Of the split and of the proteins drawn.
+
+    Examples
+    --------
+    >>> read_proteins("human", namespace="F", terms=100)  # doctest: +SKIP
+
     """
     place = Path(folder)
     manifest = read_manifest(place)
@@ -106,50 +121,11 @@ def read_proteins(
         ) from error
     if not plddt:
         arrays["plddt"] = None
-    proteins = checked(place, Proteins(texts(arrays.pop("ids")), accessions, **arrays, labels=labels))
+    proteins = check_lengths(place, Proteins(texts(arrays.pop("ids")), accessions, **arrays, labels=labels))
     options = {"terms": terms, "namespace": namespace, "limit": limit, "annotated": annotated}
     again = {"source": str(place.resolve()), "seed": seed, **({} if plddt else {"plddt": False})}
-    told = f"edges: Calpha closer than {manifest['options']['cutoff']:g} angstrom"
-    return dataset_of(proteins, place.resolve().name, options, again, (told,), seed)
-
-
-def read_human_proteins(
-    root: str | Path,
-    *,
-    terms: int | None = None,
-    namespace: str | None = None,
-    limit: int | None = None,
-    annotated: bool = False,
-    seed: int = 0,
-) -> Dataset:
-    """The prebuilt human proteins (Calpha closer than 10 angstrom, no pLDDT) from a folder, or its folder proteins.
-
-    The options are those of `read_proteins`. Node types come from the sequences; where there is none, they
-    are unknown.
-    """
-    place = next((path for path in (Path(root), Path(root) / "proteins") if (path / GRAPHS).is_file()), None)
-    if place is None:
-        raise DataError(f"{root}: must have {GRAPHS}, {GO_LABELS} and {SEQUENCES}, there or in proteins/")
-    try:
-        with np.load(place / GRAPHS, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("ids", "num_nodes", "num_edges", "up_degree", "offset")}
-        with np.load(place / GO_LABELS, allow_pickle=False) as file:
-            found = Labels(file["indptr"], file["indices"], texts(file["terms"]), texts(file["namespace"]), ())
-            same = np.array_equal(file["ids"], arrays["ids"])
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{place}: must have undamaged {GRAPHS} and {GO_LABELS} ({error})") from error
-    if not same:
-        raise DataError(f"{place}: {GO_LABELS} must have the ids of {GRAPHS}")
-    ids = texts(arrays.pop("ids"))
-    residues, known = residues_from(place / SEQUENCES, ids, arrays["num_nodes"])
-    proteins = checked(place, Proteins(ids, ids, residues=residues, plddt=None, **arrays, labels=found))
-    options = {"terms": terms, "namespace": namespace, "limit": limit, "annotated": annotated}
-    again = {"source": HUMAN, "root": str(Path(root).resolve()), "seed": seed}
-    notes = (
-        "edges: Calpha closer than 10 angstrom (the paper's are 6), about 3 % of them missing",
-        f"sequences for {known} of {len(ids)} proteins; the residues of the others are unknown",
-    )
-    return dataset_of(proteins, HUMAN, options, again, notes, seed)
+    note = f"edges: Calpha closer than {manifest['options']['cutoff']:g} angstrom"
+    return dataset_of(proteins, place.resolve().name, options, again, (note,), seed)
 
 
 def is_proteins(path: Path) -> bool:
@@ -158,11 +134,6 @@ def is_proteins(path: Path) -> bool:
         return bool(json.loads((path / MANIFEST).read_bytes()).get("kind") == KIND)
     except (OSError, ValueError, AttributeError):
         return False
-
-
-def proteins_dataset(path: str | Path, **options: Any) -> Dataset:
-    """A folder that was built, or one that holds the prebuilt human proteins."""
-    return (read_proteins if is_proteins(Path(path)) else read_human_proteins)(path, **options)
 
 
 def read_manifest(place: Path) -> dict[str, Any]:
@@ -175,7 +146,7 @@ def read_manifest(place: Path) -> dict[str, Any]:
     return manifest
 
 
-def checked(place: Path, found: Proteins) -> Proteins:
+def check_lengths(place: Path, found: Proteins) -> Proteins:
     """The arrays, if they fit each other."""
     count, nodes, edges = len(found.ids), int(found.num_nodes.sum()), int(found.num_edges.sum())
     lengths = {
@@ -197,7 +168,7 @@ def checked(place: Path, found: Proteins) -> Proteins:
 def dataset_of(
     found: Proteins, name: str, options: dict[str, Any], again: dict[str, Any], notes: tuple[str, ...], seed: int
 ) -> Dataset:
-    """The graphs and terms that are asked for, with a split."""
+    """The selected graphs and terms, with a split."""
     need("torch_geometric.data", "graph")
     columns = columns_of(found.labels, options["terms"], options["namespace"])
     rows = np.arange(len(found.ids))
@@ -213,18 +184,18 @@ def dataset_of(
     if options["limit"] is not None:
         some = whole_number("limit", options["limit"], 1, len(rows))
         rows = rows[choose(stratum[rows], some, seed=seed, role="proteins")]
-    units = together(*zip(*((found.accessions[i], found.digest(i)) for i in rows.tolist()), strict=True))
+    clusters = together(*zip(*((found.accessions[i], found.digest(i)) for i in rows.tolist()), strict=True))
     # Of proteins that stay together the first is drawn, and the others follow. The terms that are somebody's rarest
     # are small strata: as groups of one label they share their rounding, and the shares are met as a whole.
-    first, unit = np.unique(units, return_index=True, return_inverse=True)[1:]
-    split = make_split(np.zeros(len(first)), groups=stratum[rows[first]], seed=seed)[unit]
+    first, cluster = np.unique(clusters, return_index=True, return_inverse=True)[1:]
+    split = make_split(np.zeros(len(first)), groups=stratum[rows[first]], seed=seed)[cluster]
     kept = {key: value for key, value in options.items() if value not in (None, False)}
-    asked = ", ".join(f"{key}={value}" for key, value in kept.items())
-    told = f"split made: 60/20/20 by the rarest term, seed {seed}"
+    text = ", ".join(f"{key}={value}" for key, value in kept.items())
+    note = f"split made: 60/20/20 by the rarest term, seed {seed}"
     if len(first) < len(rows):
-        told += f"; {len(rows) - len(first)} graphs are in the split of one that is identical or of the same protein"
+        note += f"; {len(rows) - len(first)} graphs are in the split of one that is identical or of the same protein"
     return Dataset(
-        name=f"{name}[{asked}]" if asked else name,
+        name=f"{name}[{text}]" if text else name,
         samples=tuple(found.graph(i) for i in rows.tolist()),
         labels=torch.from_numpy(labels[rows]),
         classes=tuple(found.labels.terms[i] for i in columns.tolist()),
@@ -232,7 +203,7 @@ def dataset_of(
         groups=np.zeros(len(rows), np.int64),
         group_names=("all",),
         source={**again, **kept},
-        notes=(*notes, told),
+        notes=(*notes, note),
         columns={"id": tuple(found.ids[i] for i in rows.tolist())},
     )
 
@@ -292,37 +263,6 @@ def rarest(labels: NDArray[np.uint8]) -> Ints:
     order = np.argsort(labels.sum(axis=0, dtype=np.int64), kind="stable")
     found: Ints = np.where(labels.any(axis=1), order[labels[:, order].argmax(axis=1)], labels.shape[1])
     return found
-
-
-def residues_from(path: Path, ids: tuple[str, ...], lengths: Ints) -> tuple[NDArray[np.uint8], int]:
-    """Residue types of all proteins, unknown where there is no sequence; and the number of sequences used."""
-    start = dict(zip(ids, (np.cumsum(lengths) - lengths).tolist(), strict=True))
-    length = dict(zip(ids, lengths.tolist(), strict=True))
-    table = np.full(256, UNKNOWN, np.uint8)
-    for letter, number in NUMBERS.items():
-        table[[ord(letter), ord(letter.lower())]] = number
-    out, known = np.full(int(lengths.sum()), UNKNOWN, np.uint8), 0
-    for name, sequence in sequences(path):
-        if name in start:
-            if len(sequence) != length[name]:
-                raise DataError(f"{path}: {name} must have {length[name]} residues, got {len(sequence)}")
-            letters = np.frombuffer(sequence.encode("ascii", "replace"), np.uint8)
-            out[start[name] : start[name] + len(letters)] = table[letters]
-            known += 1
-    return out, known
-
-
-def sequences(path: Path) -> list[tuple[str, str]]:
-    """The sequences of a FASTA file with their names, which end at a space."""
-    found: list[tuple[str, list[str]]] = []
-    for number, line in text_lines(path):
-        if line.startswith(">"):
-            found.append((line[1:].partition(" ")[0], []))
-        elif found:
-            found[-1][1].append(line.strip())
-        elif line.strip():
-            raise DataError(f"{path}: must be a FASTA file, got text before the first > at line {number}")
-    return [(name, "".join(lines)) for name, lines in found]
 
 
 def texts(values: NDArray[Any]) -> tuple[str, ...]:

@@ -1,53 +1,59 @@
 """`cooldown`: one trunk trains on the mixture of all that is in play; what is compared are cool-downs from it.
 
-The search is the training: what is spent goes into the trunk and into the last cool-downs, whose average is the
-finished model. Looking around costs a few tenths of a training.
+The search is the training: the budget goes into the trunk and into the last cool-downs, whose average is the finished
+model. The looks cost a few tenths of a training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.search.scorers.base import ScorerOptions
 from augtree.transforms.base import Transform
 
 BUDGET = 2.0
-"""What a search spends where nothing is said, in training equivalents."""
+"""What a search spends by default, in training equivalents."""
 
 
 @dataclass(frozen=True)
 class Cooldown(ScorerOptions):
-    """Lengths and places are in trainings. What the defaults rest on: docs/search-study.md."""
+    """The options of the scorer cooldown. What the defaults rest on: docs/search-study.md.
+
+    A factor leaves play where its harm exceeds a number of standard errors. At the last look this is low for basics,
+    since a harmful flip costs more than a missing one, and high for factors of the styles, since whatever is learned
+    slowly looks harmful for a while.
+
+    Examples
+    --------
+    >>> str(Cooldown(last=3).plan(2.0, look_costs=[0.2, 0.2], last_cost=0.2))
+    'trunk 1.00, looks after 0.3 and 0.6, then 3 cool-downs of 0.2'
+
+    """
 
     looks: tuple[float, ...] = (0.3, 0.6)
-    """After how much of the trunk what is in play is looked at."""
+    """The lengths of the trunk after which there is a look, in trainings."""
     look: float = 0.028
-    """How long each cool-down of a look is; there are eight or more in each."""
+    """The length of each cool-down of a look, in trainings; a look has eight or more."""
     shortest: int = 10
-    """No cool-down of a look has fewer steps."""
+    """The fewest steps of a cool-down of a look."""
     clear: float = 2.5
-    """What leaves play at a look that is not the last: harm of so many standard errors."""
+    """Standard errors of harm at which a factor leaves play before the last look."""
     likely: float = 1.0
-    """What of the basics leaves play at the last look, by the evidence of all looks: a flip that does harm costs more
-    than one that is left out."""
+    """Standard errors of harm, over all looks, at which a basic leaves play at the last look."""
     sure: float = 2.0
-    """What leaves one group's play where it stays in the others'; also, how clearly a policy must beat the mixture to
-    take its place."""
+    """Standard errors at which a factor leaves one group's play alone, or a policy replaces the mixture."""
     slow: float = 5.0
-    """What of the styles leaves play at the last look, and whether samples are left alone. The bar is higher, since
-    what is learned more slowly looks harmful for a while."""
+    """Standard errors of harm at which a factor of the styles leaves play at the last look."""
     cool: float = 0.2
-    """How long each of the last cool-downs is."""
+    """The length of each of the last cool-downs, in trainings."""
     last: int = 2
-    """How many cool-downs there are at the end: two on the mixture, whose average is better than either; the others
-    on single policies and on trees."""
+    """The number of last cool-downs: two on the mixture, the others on single policies and trees."""
     least: float = 0.5
-    """The trunk is no shorter; with too small a budget, cool-downs at the end and then looks are left out."""
+    """The least length of the trunk, in trainings; a small budget leaves out last cool-downs, then looks."""
     renew: int = 40
-    """Steps at rate zero in which the average of several models renews its batch statistics."""
+    """Steps at learning rate 0 that renew the batch-norm statistics of an average of models."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,10 +72,10 @@ class Cooldown(ScorerOptions):
         whole_number("renew", self.renew, 0, 10**6)
 
     def plan(self, budget: float, look_costs: Sequence[float], last_cost: float) -> Plan:
-        """How a budget is spent: looks and the last cool-downs first, at what each costs, all the rest in the trunk.
+        """How a budget is divided: each look and each last cool-down at its cost, all the rest in the trunk.
 
-        Where the trunk would be too short, there is one cool-down at the end, then one look, then none. Looks stand
-        where they are asked for, but not behind two thirds of the trunk.
+        Where the trunk would be too short, there is one cool-down at the end, then only the last look, then none. The
+        looks are where the options put them, but within the first two thirds of the trunk.
         """
         looks, costs = self.looks, list(look_costs)
         for last, kept in ((self.last, len(looks)), (1, len(looks)), (1, min(1, len(looks))), (1, 0)):
@@ -78,32 +84,32 @@ class Cooldown(ScorerOptions):
             if trunk >= self.least:
                 break
         cool, places = self.cool, looks[first:]
-        if trunk <= 0:  # less than a cool-down: the usual course of a training
+        if trunk <= 0:  # less than a cool-down: a short training, the last 30 % of it a cool-down
             trunk, cool = 0.7 * budget, 0.3 * budget
         scale = min(1.0, trunk * 2 / 3 / places[-1]) if places else 1.0
         return Plan(trunk, tuple(place * scale for place in places), cool, last)
 
     def look_steps(self, one: int) -> int:
-        """The steps of a look's cool-downs, where a training has so many."""
+        """The steps of each cool-down of a look, where a training has `one` steps."""
         return min(max(self.shortest, round(self.look * one)), max(1, one // 4))
 
-    def at(self, bench: Any) -> Any:
-        """The trunk is no bench for single candidates: see augtree.search.trunk."""
-        raise NotImplementedError
-
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:  # noqa: ARG002
-        """About so many cool-downs: eight or more in each look, and the last ones."""
+        """About the number of cool-downs: eight or more in each look, and the last ones."""
         return 8 * len(self.looks) + self.last
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done with a budget, in trainings."""
+    """How a budget is divided; lengths are in trainings."""
 
     trunk: float
+    """The length of the trunk."""
     looks: tuple[float, ...]
+    """The lengths of the trunk after which there is a look."""
     cool: float
+    """The length of each of the last cool-downs."""
     last: int
+    """The number of last cool-downs."""
 
     def __str__(self) -> str:
         places = " and ".join(f"{place:.2g}" for place in self.looks)

@@ -1,13 +1,13 @@
 """`density`, the paper's scorer: one model trained on the current tree, then its loss on augmented validation data.
 
 With the model fixed, the expected loss is affine in p: a sample that comes to the node's parent goes on to the
-candidate with p and stays as it is otherwise. So one evaluation of a candidate tells its score for every p in H, and
-the best p is an end of H. The rules for p:
-- exact: the expectation over all ways through the tree; free for any number of probabilities;
-- sampled: as in the paper, each p by itself with the ways drawn; an inner p is then the luck of the draw;
+candidate with p and stays as it is otherwise. So one evaluation of a candidate gives its score for every p in H, and
+the best p is the least or the greatest in H. The rules for p:
+- exact: the expectation over all paths through the tree; its cost does not depend on the number of probabilities;
+- sampled: as in the paper, each p by itself with sampled paths; a p between the ends wins by chance alone;
 - entropy: expectation minus temperature times the entropy of p, which has an inner optimum in closed form.
 
-Where a judge compares two views of a sample and both are drawn, there are pairs of different ways, and the loss is
+Where a judge compares two views of a sample and both are drawn, there are pairs of different paths, and the loss is
 not affine in p: there the rule must be `sampled`.
 """
 
@@ -16,16 +16,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from augtree.errors import ArgumentError, number
 from augtree.policies import Tree
-from augtree.search.expectation import Expectation, Way, arrivals
+from augtree.runs.checkpoints import Model
+from augtree.search.expectation import Expectation, TreePath, arrivals
 from augtree.search.grow import Built
-from augtree.search.scorers.base import Bench, Entry, Losses, Score, ScorerOptions, best, verdict, with_entry
+from augtree.search.scorers.base import (
+    Entry,
+    Losses,
+    Score,
+    ScorerOptions,
+    ScoringContext,
+    best,
+    confirmed,
+    nothing_to_choose,
+)
 from augtree.tasks import Contrastive, Task
-from augtree.training.trainer import Rows, State, seed_of
-from augtree.transforms import Identity
+from augtree.training.sampling import Rows
+from augtree.training.state import State, seed_of
 from augtree.transforms.base import Transform
 
 RULES = ("exact", "sampled", "entropy")
@@ -33,12 +43,21 @@ RULES = ("exact", "sampled", "entropy")
 
 @dataclass(frozen=True)
 class Density(ScorerOptions):
-    """`train` is the length of each model's training, as a share of a whole one."""
+    """The options of the scorer density.
+
+    Examples
+    --------
+    >>> Density(rule="sampled", train=0.5).spec()
+    {'name': 'density', 'sure': 1.0, 'rule': 'sampled', 'train': 0.5, 'temperature': 0.05}
+
+    """
 
     rule: str = "exact"
+    """How the probability of a candidate is chosen: exact, sampled or entropy."""
     train: float = 1.0
+    """The length of each training, as a share of a whole one."""
     temperature: float = 0.05
-    """For the entropy rule, in units of the loss."""
+    """The temperature of the rule entropy, in units of the loss."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,55 +74,52 @@ class Density(ScorerOptions):
                 "rule", f"must be sampled with {why} (or take views=one, or judge=knn or ridge)", self.rule
             )
 
-    def at(self, bench: Bench) -> Any:
-        """The scorer at its bench."""
-        return Matching(self, bench)
+    def scorer(self, context: ScoringContext) -> DensityMatching:
+        """The scorer, ready for work."""
+        return DensityMatching(self, context)
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:
-        """One scoring a candidate and the yardstick, at every node; with sampling, one for each p."""
+        """One scoring a candidate and the baseline, at every node; with sampling, one for each p."""
         each = len(candidates) * (probabilities if self.rule == "sampled" else 1)
         return int(2**depth - 1) * (each + 1)
 
 
-class Matching:
+class DensityMatching:
     """The scorer at work."""
 
-    def __init__(self, options: Density, bench: Bench) -> None:
-        self.options, self.bench, self.trainer = options, bench, bench.trainer
-        self.pairs = judges_pairs(bench.trainer.task)
+    def __init__(self, options: Density, context: ScoringContext) -> None:
+        self.options, self.context, self.trainer = options, context, context.trainer
+        self.pairs = judges_pairs(context.trainer.task)
         self.nodes = 0
 
     def build_one_node(self, node: int, tree: Tree, p: float | None) -> Built:
         """One model, all candidates; then the winner on fresh draws and fresh data."""
         self.nodes += 1
-        model = self.bench.training(f"model/{self.nodes}", lambda: self.trained(tree))
-        self.bench.run.drop(f"model-{self.nodes - 1}")
-        sampled = self.options.rule == "sampled"
-        scores = (self.sampled if sampled else self.expected)(node, tree, p, model)
-        found = best(scores, 1)
-        if not found:
-            why = f"every candidate failed, the first with: {scores[0].failed}" if scores else "there is no candidate"
-            return Built(Identity(), 0.0, False, why=why)
-        return self.confirmed(node, tree, model, found[0].entry)
+        model = self.context.training(f"model/{self.nodes}", lambda: self.train(tree))
+        self.context.checkpoints.drop(f"model/{self.nodes - 1}")
+        score_all = self.scores_by_sampling if self.options.rule == "sampled" else self.scores_by_expectation
+        scores = score_all(node, tree, p, model)
+        winner = best(scores, 1)
+        return self.confirm(node, tree, model, winner[0].entry) if winner else nothing_to_choose(scores)
 
-    def trained(self, tree: Tree) -> State:
+    def train(self, tree: Tree) -> State:
         """A model trained on the tree as it is."""
         steps = max(1, round(self.options.train * self.trainer.total_steps))
-        return self.trainer.fit(tree, seed_of(self.bench.seed, "model", self.nodes), steps)
+        return self.trainer.fit(tree, seed_of(self.context.seed, "model", self.nodes), steps)
 
-    def expected(self, node: int, tree: Tree, p: float | None, model: Any) -> list[Score]:
+    def scores_by_expectation(self, node: int, tree: Tree, p: float | None, model: Model) -> list[Score]:
         """Every candidate by one evaluation, whatever the number of probabilities."""
-        rows, seed = self.bench.rank_rows, seed_of(self.bench.seed, "density", self.nodes)
-        reach, found = arrivals(tree, node)
+        context, rows, seed = self.context, self.context.rank_rows, self.seed("density")
+        reach, paths = arrivals(tree, node)
         about = {"node": node, "round": 0, "reach": reach}
         key = f"node/{node}/density"
-        yard = self.bench.yardstick(f"{key}/yardstick", about, lambda: self.over(found, model, rows, seed))
+        baseline = context.baseline(f"{key}/yardstick", about, lambda: self.expected(paths, model, rows, seed))
         scores = []
-        for candidate in self.bench.candidates:
-            # At p = 1: the loss of those that come to the node. What p they come with is decided below.
-            sure = Entry(candidate, 1.0)
-            work = lambda c=candidate: self.over(longer(found, node, c), model, rows, seed)  # noqa: E731
-            scores.append(self.bench.score(f"{key}/{candidate!r}", about, sure, yard, work))
+        for candidate in context.candidates:
+            # At p = 1: the loss of the samples that come to the node; `with_p` then chooses p.
+            entry, extended = Entry(candidate, 1.0), extended_by(paths, node, candidate)
+            work = partial(self.expected, extended, model, rows, seed)
+            scores.append(context.score(f"{key}/{candidate!r}", about, entry, baseline, work))
         return [self.with_p(score, reach, p) for score in scores]
 
     def with_p(self, score: Score, reach: float, p: float | None) -> Score:
@@ -115,54 +131,58 @@ class Matching:
         return score._replace(entry=Entry(score.entry.transform, p), loss=-gain, gain=gain, gain_se=error)
 
     def best_p(self, gain: float) -> float:
-        """Affine: an end of H. With entropy: the logistic of gain over temperature."""
+        """The least or greatest p; with the rule entropy, the logistic of gain over temperature."""
         if self.options.rule == "exact":
-            return (max if gain > 0 else min)(self.bench.probabilities)
+            return (max if gain > 0 else min)(self.context.probabilities)
         return round(1 / (1 + math.exp(-max(-500.0, min(500.0, gain / self.options.temperature)))), 4)
 
-    def sampled(self, node: int, tree: Tree, p: float | None, model: Any) -> list[Score]:
-        """Every candidate at every p, the ways drawn: the paper's way, and |H| times the work."""
-        rows, seed = self.bench.rank_rows, seed_of(self.bench.seed, "density", self.nodes)
+    def scores_by_sampling(self, node: int, tree: Tree, p: float | None, model: Model) -> list[Score]:
+        """Every candidate at every p, with sampled paths: as in the paper, and |H| times the work."""
+        context, rows, seed = self.context, self.context.rank_rows, self.seed("density")
         about = {"node": node, "round": 0}
         key = f"node/{node}/sampled"
-        yard = self.bench.yardstick(f"{key}/yardstick", about, lambda: self.drawn(tree, model, rows, seed))
+        baseline = context.baseline(f"{key}/yardstick", about, lambda: self.sampled(tree, model, rows, seed))
         scores = []
-        for candidate in self.bench.candidates:
-            for q in self.bench.probabilities if p is None else (p,):
+        for candidate in context.candidates:
+            for q in context.probabilities if p is None else (p,):
                 entry = Entry(candidate, q)
-                work = lambda e=entry: self.drawn(with_entry(tree, node, e), model, rows, seed)  # noqa: E731
-                scores.append(self.bench.score(f"{key}/{candidate!r}/{q!r}", about, entry, yard, work))
+                work = partial(self.sampled, entry.at(node, tree), model, rows, seed)
+                scores.append(context.score(f"{key}/{candidate!r}/{q!r}", about, entry, baseline, work))
         return scores
 
-    def confirmed(self, node: int, tree: Tree, model: Any, entry: Entry) -> Built:
+    def confirm(self, node: int, tree: Tree, model: Model, entry: Entry) -> Built:
         """The winner on the half that did not choose it, with fresh draws."""
-        rows, seed = self.bench.confirm_rows, seed_of(self.bench.seed, "confirm", self.nodes)
-        reach, found = arrivals(tree, node)
+        rows, seed = self.context.confirm_rows, self.seed("confirm")
+        reach, paths = arrivals(tree, node)
         about = {"node": node, "round": "confirm", "reach": reach}
         key = f"node/{node}/confirm"
 
         def without() -> Losses:
-            return self.drawn(tree, model, rows, seed) if self.pairs else self.over(found, model, rows, seed)
+            return self.sampled(tree, model, rows, seed) if self.pairs else self.expected(paths, model, rows, seed)
 
-        yard = self.bench.yardstick(f"{key}/yardstick", about, without)
+        baseline = self.context.baseline(f"{key}/yardstick", about, without)
         share = reach * entry.p
 
         def work() -> Losses:
             if self.pairs:
-                return self.drawn(with_entry(tree, node, entry), model, rows, seed)
-            return yard + share * (self.over(longer(found, node, entry.transform), model, rows, seed) - yard)
+                return self.sampled(entry.at(node, tree), model, rows, seed)
+            extended = extended_by(paths, node, entry.transform)
+            return baseline + share * (self.expected(extended, model, rows, seed) - baseline)
 
-        return verdict(
-            entry, [self.bench.score(f"{key}/0/winner", about, entry, yard, work, keep=True)], self.options.sure
-        )
+        score = self.context.score(f"{key}/0/winner", about, entry, baseline, work, keep=True)
+        return confirmed(entry, [score], self.options.sure)
 
-    def drawn(self, tree: Tree, model: Any, rows: Rows, seed: int) -> Losses:
-        """The losses with the ways drawn, as in training."""
+    def seed(self, role: str) -> int:
+        """The seed of this node for some purpose."""
+        return seed_of(self.context.seed, role, self.nodes)
+
+    def sampled(self, tree: Tree, model: Model, rows: Rows, seed: int) -> Losses:
+        """The losses with sampled paths, as in training."""
         return self.trainer.losses(model(), rows, tree, seed)
 
-    def over(self, found: Sequence[Way], model: Any, rows: Rows, seed: int) -> Losses:
-        """The expected losses over some ways."""
-        return Expectation(lambda way: self.trainer.losses(model(), rows, way, seed)).of(list(found))
+    def expected(self, paths: Sequence[TreePath], model: Model, rows: Rows, seed: int) -> Losses:
+        """The expected losses over some paths."""
+        return Expectation(lambda tree: self.trainer.losses(model(), rows, tree, seed)).over(paths)
 
 
 def judges_pairs(task: Task) -> bool:
@@ -170,6 +190,8 @@ def judges_pairs(task: Task) -> bool:
     return isinstance(task, Contrastive) and task.label_free and task.views == "both"
 
 
-def longer(found: Sequence[Way], node: int, candidate: Transform) -> list[Way]:
-    """The ways that go on to the node, with a candidate there."""
-    return [Way(way.probability, way.tree.with_node(node, candidate, 1.0), (*way.nodes, node)) for way in found]
+def extended_by(paths: Sequence[TreePath], node: int, candidate: Transform) -> list[TreePath]:
+    """The paths that go on to the node, with a candidate there."""
+    return [
+        TreePath(path.probability, path.tree.with_node(node, candidate, 1.0), (*path.nodes, node)) for path in paths
+    ]

@@ -118,7 +118,7 @@ def make_labels(
     min_proteins: int = 50,
     aspects: Iterable[str] = "PFC",
 ) -> tuple[Labels, dict[str, int]]:
-    """The terms of each protein with all that follow from them, and what was counted on the way.
+    """The terms of each protein with all that follow from them, and counts.
 
     A term needs `min_proteins` different proteins among these to be a column; columns stand in the order of ids.
     """

@@ -112,7 +112,7 @@ def broken(place: Path, error: Exception) -> DataError:
 
 
 def split(numbers: Sequence[int], entries: Sequence[Entry], most: int, size: int) -> list[tuple[int, ...]]:
-    """Numbers in order, in parts of at most so many files and about so many bytes."""
+    """Numbers in order, in parts of at most `most` files and about `size` bytes."""
     parts: list[list[int]] = []
     bytes_there = 0
     for number in numbers:

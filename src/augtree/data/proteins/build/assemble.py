@@ -1,4 +1,4 @@
-"""Puts the graphs of all parts in their places in memory-mapped files, joining fragments on the way."""
+"""Assembles the graphs of all parts in memory-mapped files, and joins fragments."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def write_files(
 
 
 def new_map(folder: Path, name: str, kind: type, length: int) -> Any:
-    """A new file with room for so many values; an empty one cannot be mapped, and needs no filling."""
+    """A new memory-mapped file of a given shape; an empty one cannot be mapped."""
     path = folder / f"{name}.npy"
     if length == 0:
         np.save(path, np.empty(0, kind))

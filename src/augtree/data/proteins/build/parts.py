@@ -98,7 +98,7 @@ def read_figures(path: Path) -> dict[str, Any]:
 
 
 def missing_parts(archive: Archive, chunks: Sequence[tuple[int, ...]], folder: Path, cutoff: float) -> Iterator[Part]:
-    """The parts that are not there yet. A compressed archive is read here, as far as it is asked for."""
+    """The parts that are not there yet. A compressed archive is read here, as far as needed."""
     left = {i: chunk for i, chunk in enumerate(chunks) if not part_path(folder, i).exists()}
     streamed: Iterator[tuple[int, bytes]] = iter(())
     if archive.kind == "compressed tar" and left:

@@ -45,12 +45,13 @@ from augtree.version import __version__
 PART_FILES, PART_BYTES = 64, 16 << 20
 """How much is done, and kept, at a time."""
 
-Watch = Callable[..., None]
+Progress = Callable[[int, int, int], None]
+"""Called with how many structures are done, how many there are, and how many of the done ones are bad."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a build is asked for; the rest follows from its inputs."""
+    """The options of a build; the rest follows from its inputs."""
 
     cutoff: float
     fragments: str
@@ -84,13 +85,53 @@ def build_proteins(
     aspects: Iterable[str] = "PFC",
     min_proteins: int = 50,
     workers: int = 1,
-    watch: Watch | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Build:
-    """Residue graphs with Gene Ontology labels, for `read_proteins`, from a folder or tar archive of structures.
+    r"""Build residue graphs with Gene Ontology labels from structures.
 
-    Edges join Calpha atoms closer than `cutoff` angstrom. A build that was stopped goes on when it is asked for
-    again, and the result has the same bytes. With several workers, a script needs `if __name__ == "__main__":`.
-    `watch` is called with "plan" (steps=) at first, then with "part" (done=, bad=) for each part that is done.
+    The same call again resumes a build that was interrupted, and the result has the same bytes.
+
+    Parameters
+    ----------
+    structures
+        A folder (with its subfolders) or a tar archive of PDB or mmCIF files.
+    annotations
+        A GAF file: which protein has which term.
+    ontology
+        The Gene Ontology as an OBO file.
+    out
+        The folder that is written; `read_proteins` reads it.
+    cutoff
+        An edge joins Calpha atoms closer than this, in angstrom.
+    fragments
+        Fragments of long proteins: "join" or "apart".
+    evidence
+        Evidence codes that count, or "experimental", "curated" or "all"; by default all.
+    aspects
+        Some of P (biological process), F (molecular function) and C (cellular component).
+    min_proteins
+        The fewest proteins that a term needs to be a label.
+    workers
+        Processes; with more than one, a script needs `if __name__ == "__main__":`.
+    progress
+        Called after each part with the number of structures done, of all, and of bad ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> gaf = "UniProtKB P12345 X  GO:0000001 PMID:1 IDA  F name  protein taxon:9606 20240101 UniProt  "
+    >>> files = {
+    ...     "P12345.pdb": "ATOM      1  CA  MET A   1       0.000   0.000   0.000  1.00 91.00           C",
+    ...     "goa.gaf": "!gaf-version: 2.2\n" + gaf.replace(" ", "\t"),
+    ...     "go.obo": "[Term]\nid: GO:0000001\nname: binding\nnamespace: molecular_function",
+    ... }
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, text in files.items():
+    ...         _ = Path(folder, name).write_text(text + "\n")
+    ...     places = [Path(folder, name) for name in ("", "goa.gaf", "go.obo", "human")]
+    ...     build_proteins(*places, min_proteins=1).counts["labels"]
+    1
+
     """
     options = checked_options(cutoff, fragments, evidence, aspects, min_proteins)
     whole_number("workers", workers, 1, 1024)
@@ -108,7 +149,7 @@ def build_proteins(
     finished = begin(Path(out), plan, changes(archive))
     if finished is not None:
         return Build(Path(out), finished)
-    found, bad, set_aside = read_all(archive, Path(out) / WORK, options, workers, watch or silent)
+    found, bad, set_aside = read_all(archive, Path(out) / WORK, options, workers, progress)
     if not found.ids:
         raise DataError(f"{structures}: must have a structure that can be read; {bad[0][0]} {bad[0][1]}")
     labels, facts = labels_of(found, annotated, terms, options)
@@ -138,10 +179,6 @@ def checked_options(
         aspects=checked_aspects(aspects),
         min_proteins=whole_number("min_proteins", min_proteins, 1, 10**9),
     )
-
-
-def silent(what: str, **about: Any) -> None:
-    """Nobody watches."""
 
 
 def begin(folder: Path, plan: Mapping[str, Any], changed: str) -> dict[str, Any] | None:
@@ -182,19 +219,24 @@ def same_build(folder: Path, path: Path, plan: Mapping[str, Any]) -> dict[str, A
 
 
 def read_all(
-    archive: Archive, work: Path, options: Options, workers: int, watch: Watch
+    archive: Archive, work: Path, options: Options, workers: int, progress: Progress
 ) -> tuple[Assembly, list[tuple[str, str]], int]:
     """All graphs, the files that are bad with the reason, and the number of those that another stands for."""
     models = [entry.model for entry in archive.entries]
     kept, instead = choose_models(models)
     chunks = split(kept, archive.entries, PART_FILES, PART_BYTES)
-    watch("plan", steps=len(kept))
     there = [len(chunk) for i, chunk in enumerate(chunks) if part_path(work, i).exists()]
-    if there:
-        watch("part", done=sum(there), bad=0)
+    done, bad_files = sum(there), 0
+    progress(done, len(kept), bad_files)
+
+    def report(good: int, bad: int) -> None:
+        nonlocal done, bad_files
+        done, bad_files = done + good + bad, bad_files + bad
+        progress(done, len(kept), bad_files)
+
     missing = missing_parts(archive, chunks, work, options.cutoff)
     workers = max(1, min(workers, len(chunks) - len(there)))
-    do_parts(missing, workers, lambda good, bad: watch("part", done=good + bad, bad=bad))
+    do_parts(missing, workers, report)
     paths = [part_path(work, i) for i in range(len(chunks))]
     found = assemble(paths, models, work, join_fragments=options.fragments == "join")
     bad = [(archive.entries[i].file, reason) for i, reason in found.bad]

@@ -1,0 +1,161 @@
+"""Methods to train a model: with a policy, with a forest whose weights are learned, a control, or a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from augtree.baselines.controls import Control, Longer, Searched, Soup, restore_control
+from augtree.data import Dataset
+from augtree.data.presets import find_for
+from augtree.errors import ArgumentError, TaskError, whole_number
+from augtree.forests import Weighted
+from augtree.forests.weighted import restore_weighted, weighted_of_run
+from augtree.policies import Forest
+from augtree.policies.codec import Reader
+from augtree.tasks import Classification, Task
+from augtree.tasks.trainer import Trainer
+from augtree.training.state import State
+from augtree.transforms import (
+    AutoAugment,
+    Chain,
+    Flip,
+    GraphCL,
+    Identity,
+    PadCrop,
+    RandAugment,
+    TrivialAugment,
+)
+from augtree.transforms.base import Policy
+from augtree.transforms.spaces import simclr_chain
+
+PolicyLike = Policy | Weighted | Control | str | Path | None
+"""A policy as a user may write it: a value, a name, a file, the folder of a run, a control, or None."""
+Method = Policy | Weighted | Control
+"""A policy, a forest whose weights are learned, or a control."""
+FREE = (Identity, RandAugment, TrivialAugment, AutoAugment, GraphCL)
+"""Policies of these kinds need no search."""
+
+
+def seeds_of(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds: a number of them from 0 on, or the seeds themselves."""
+    if isinstance(seeds, int | np.integer):
+        return list(range(whole_number("seeds", seeds, 1, 1000)))
+    distinct = [whole_number(f"seeds/{i}", seed, 0, 2**63 - 1) for i, seed in enumerate(seeds)]
+    if not distinct or len(set(distinct)) < len(distinct):
+        raise ArgumentError("seeds", "must be at least one, and all different", distinct)
+    return distinct
+
+
+def method_of(policy: PolicyLike, place: str, data: Dataset) -> Method:
+    """The method that a user means; the run of a forest stands for its forest with learned weights."""
+    if isinstance(policy, Weighted | Longer | Soup | Searched):
+        return policy
+    forest = weighted_of_run(policy) if isinstance(policy, str | Path) and Path(policy).is_dir() else None
+    return policy_of(policy, place, data) if forest is None else forest
+
+
+def check_domain(place: str, policy: Policy, data: Dataset) -> None:
+    """Raise for a policy that does not work on such samples, or has no tree for a group."""
+    trees = [member.tree for member in policy.groups.values()] if isinstance(policy, Forest) else [policy]
+    domains = {getattr(tree, "domain", "any") for tree in trees} - {"any"}
+    if domains - {data.domain}:
+        raise ArgumentError(place, f"must work on {data.domain}s as the data does", str(policy))
+    missing = set(data.group_names) - set(policy.groups) if isinstance(policy, Forest) else set()
+    if missing:
+        raise ArgumentError(place, f"must have a tree for the group {min(missing)}", str(policy))
+
+
+def fit(trainer: Trainer, method: Method, seed: int, train_on: str) -> tuple[State, dict[str, Any]]:
+    """A whole training by a method, and the groups' weights where they were learned."""
+    data = trainer.data
+    if isinstance(method, Weighted):
+        return fit_weighted(trainer, method, seed)
+    if isinstance(method, Searched):
+        return method.fit(trainer, data, seed), {}
+    if isinstance(method, Longer | Soup):
+        if method.policy is None:
+            raise TaskError("the best free policy must be known, but every training with a free policy failed")
+        return method.fit(trainer, method.policy, seed), {}
+    rows = trainer.rows
+    if train_on == "train+val":
+        rows = np.concatenate([rows, np.setdiff1d(data.indices("val"), rows)])
+    return trainer.fit(method, seed, rows=rows), {}
+
+
+def fit_weighted(trainer: Trainer, method: Weighted, seed: int) -> tuple[State, dict[str, Any]]:
+    """A training of a forest in its own groups, and the weights that it ended with."""
+    grouped = method.on(trainer.data)
+    own = trainer if grouped is trainer.data else trainer.task.prepare(grouped)
+    end = method.fit(own, seed)
+    if own is not trainer:
+        trainer.passes.forward += own.passes.forward
+        trainer.passes.backward += own.passes.backward
+    return end.theta, {f"weight {name}": float(w) for name, w in zip(grouped.group_names, end.w, strict=True)}
+
+
+def free_policies(data: Dataset, task: Task | None = None) -> Mapping[str, PolicyLike]:
+    """The policies that need no search, by name.
+
+    Parameters
+    ----------
+    data
+        The data set: graphs have other policies than pictures.
+    task
+        The task, whose usual policies they are; by default `Classification()`.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> from augtree.comparison import free_policies
+    >>> list(free_policies(at.data.load("digits", train=60, val=60)))
+    ['none', 'randaugment', 'trivialaugment']
+
+    """
+    return {name: name for name in (task or Classification()).free[data.domain]}
+
+
+def is_free(policy: object) -> bool:
+    """Whether a policy needs no search: a published one, alone or after a flip and a crop."""
+    if isinstance(policy, Chain):
+        steps = [step for step, p in policy.pairs if p == 1]
+        if len(steps) == len(policy.pairs) and all(isinstance(step, (*FREE, Flip, PadCrop)) for step in steps):
+            return True
+    return isinstance(policy, FREE) or policy in (simclr_chain(), simclr_chain(colours=False))
+
+
+def policy_of(policy: PolicyLike, place: str, data: Dataset) -> Policy:
+    """A policy as a value.
+
+    Parameters
+    ----------
+    policy
+        A value, a preset ("trivialaugment"), a file, the folder of a run, or None for no augmentation.
+    place
+        What an error calls the argument.
+    data
+        The data set: some presets differ with its size and channels.
+
+    Examples
+    --------
+    >>> import augtree as at
+    >>> from augtree.comparison import policy_of
+    >>> print(policy_of("randaugment", "policy", at.data.load("digits", train=60, val=60)))
+    RandAugment
+
+    """
+    if policy is None:
+        return Identity()
+    if not isinstance(policy, Policy | str | Path):
+        raise ArgumentError(place, "must be a policy, a name, a file or None", policy)
+    return policy if isinstance(policy, Policy) else find_for(data, str(policy))
+
+
+def restore_method(spec: str | dict[str, Any], reader: Reader) -> Method:
+    """A method from the specification of a run."""
+    if isinstance(spec, str):
+        return reader.policy(spec)
+    return restore_control(spec, reader) if "way" in spec else restore_weighted(spec, reader)

@@ -1,0 +1,90 @@
+"""`augtree compare`: policies side by side, and a run at its own cost."""
+
+from __future__ import annotations
+
+import json
+import typing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
+from augtree.cli.console import Console
+from augtree.cli.options import takes
+from augtree.cli.values import assignments, policies_by_name
+from augtree.comparison import Comparison, free_policies, rows_of_run
+from augtree.comparison import compare as compare_policies
+from augtree.comparison.compare import TRAIN_ON
+from augtree.comparison.rows import rows_with_weights
+from augtree.errors import ArgumentError, one_of
+from augtree.forests import Weighting
+from augtree.policies.presets import find
+from augtree.runs.store import check_place
+
+
+def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -> None:
+    """Raise for options that no comparison can have."""
+    one_of("train_on", train_on, TRAIN_ON)
+    for policy in policies_by_name(policies or []).values():
+        find(policy)
+    if out is not None:
+        check_place(out, "compare")
+
+
+@app.command()
+@takes(check=check_compare)
+def compare(
+    data: Any,
+    task: Any,
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also what it found,"
+            " and controls that cost as much)."
+        ),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(help="For the run of a forest: also with other weights, such as alpha=10,200 (repeatable)."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 3,
+    train_on: Annotated[str, typer.Option(help="train, or train+val.")] = "train",
+    out: Out = None,
+    as_json: Json = False,
+    run: Path | None = None,
+) -> None:
+    """Train with each policy and say which is best; for a run, also at its own cost."""
+    folder = out or new_folder("compare")
+    chosen = policies_by_name(policies) if policies else None
+    own = {} if run is None else rows_of_run(run, data)
+    for text in vary or ():
+        if run is None:
+            raise ArgumentError("--vary", "must be for the run of a forest, in the place of the data", text)
+        own |= varied(run, text)
+    if own:
+        chosen = {**(chosen or free_policies(data, task)), **own}
+    with stoppable(folder), Console() as watch:
+        result = compare_policies(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
+    print_comparison(result, folder)
+    finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
+
+
+def varied(run: Path, text: str) -> dict[str, Any]:
+    """Rows for a text NAME=VALUE,VALUE."""
+    option, _, texts = text.partition("=")
+    hints = typing.get_type_hints(Weighting)
+    values = [assignments("--vary", [f"{option}={value}"], hints)[option] for value in texts.split(",")]
+    try:
+        return rows_with_weights(run, option, values)
+    except ArgumentError as error:
+        raise ArgumentError(f"--vary {error.field}", *error.args[1:]) from error
+
+
+def print_comparison(result: Comparison, folder: Path) -> None:
+    """The table and what it says."""
+    for note in result.notes:
+        say(note)
+    say("\n" + result.to_text())
+    say(f"\n{result.verdict()}")
+    say(f"Every training: {folder}/comparison.csv and comparison.json")

@@ -1,0 +1,55 @@
+"""`augtree resume`: go on with a run that was stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from augtree.cli.app import Json, app, finish, stoppable
+from augtree.cli.compare import print_comparison
+from augtree.cli.console import Console
+from augtree.cli.evaluate import print_evaluation
+from augtree.cli.forest import print_forest
+from augtree.cli.search import print_tree
+from augtree.comparison import Comparison
+from augtree.comparison import resume as resume_run
+from augtree.evaluation import Evaluation
+from augtree.runs.store import Run
+from augtree.search import TreeResult
+from augtree.search.options import parse_budget
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(help="The folder of a search, a forest, a comparison or an evaluation.")],
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
+    budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Cool-downs or groups side by side; cores for an evaluation.")
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped; the result is the one that it would have given."""
+    parse_budget(budget)
+    torch.set_num_threads(threads or threads_of(run))
+    with stoppable(run), Console() as watch:
+        result = resume_run(run, budget=budget, workers=workers, watch=watch)
+    if isinstance(result, Comparison):
+        print_comparison(result, run)
+    elif isinstance(result, Evaluation):
+        print_evaluation(result, run)
+    elif isinstance(result, TreeResult):
+        print_tree(result)
+    else:
+        print_forest(result)
+    finish({"out": str(run), **json.loads(result.to_json())}, as_json)
+
+
+def threads_of(folder: Path) -> int:
+    """The threads with which a run began."""
+    with Run.open(folder, write=False) as run:
+        return int(run.fact("surroundings", {}).get("threads", 1))

@@ -1,0 +1,143 @@
+"""What a run is about, as spec.json has it: data, task, space and what it began with; and back from there."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from augtree import data as data_sets
+from augtree.data import Dataset
+from augtree.errors import DataError, RunError
+from augtree.policies.codec import Reader, to_json
+from augtree.runs.store import VERSION, Run, read_spec
+from augtree.tasks import TASKS, Task
+from augtree.tasks.trainer import Trainer
+from augtree.transforms import Space
+from augtree.transforms.base import Transform
+
+Transforms = Iterable[Transform | type[Transform]]
+
+
+def run_spec(kind: str, data: Dataset, task: Task, **more: Any) -> dict[str, Any]:
+    """The specification of a run."""
+    about = {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint}
+    return {"version": VERSION, "kind": kind, "data": about, "task": task.spec(), **more}
+
+
+def begin(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer, seed: int | None = None) -> Run:
+    """Begin a run, or go on with it: its cost is metered, and changed surroundings are among its notes.
+
+    The specification then holds the weights that trainings with the seed begin with.
+    """
+    begins = {} if seed is None else {"begins": trainer.identity(seed)}
+    run = Run.begin(out, {**spec, **begins})
+    try:
+        run.meter = lambda: (trainer.passes.forward, trainer.passes.backward)
+        run.notes = list(changed_surroundings(run, trainer))
+        run.record_fact("status", "begun")
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def changed_surroundings(run: Run, trainer: Trainer) -> Iterator[str]:
+    """A note for everything that a result to the byte rests on and that has changed since the run began."""
+    now = {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": torch.get_num_threads(),
+        "device": trainer.device.type,
+        "machine": platform.machine(),
+    }
+    before = run.fact("surroundings")
+    if before is None:
+        run.record_fact("surroundings", now)
+        return
+    for name, value in now.items():
+        if before.get(name) != value:
+            yield f"The run began with {name} {before.get(name)} and goes on with {value}: the tree may differ."
+
+
+# ---- back from a folder
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A run's specification, with its data and task as values again."""
+
+    folder: Path
+    spec: Mapping[str, Any]
+    data: Dataset
+    task: Task
+    reader: Reader
+    """Reads the policies in the specification."""
+
+    @property
+    def budget(self) -> str | float | None:
+        """The budget that the run was given."""
+        return self.spec["budget"] if "budget" in self.spec else recorded_budget(self.folder)
+
+
+def restore(
+    folder: str | Path, data: Dataset | None = None, task: Task | None = None, transforms: Transforms = ()
+) -> Restored:
+    """What a run is about; data in arrays, models and transforms of the user's own must be given again."""
+    place = Path(folder)
+    spec, reader = read_spec(place), Reader(place / "spec.json", transforms)
+    data = restore_data(spec["data"], place, data)
+    return Restored(place, spec, data, task or restore_task(spec["task"], reader), reader)
+
+
+def restore_data(spec: Mapping[str, Any], folder: Path, data: Dataset | None = None) -> Dataset:
+    """The data set of a run: given again, or read again."""
+    if data is None and spec["source"] is None:
+        raise RunError(f"{folder} was made on arrays: give them again, augtree.resume({str(folder)!r}, data=...)")
+    data = data_sets.load(**spec["source"]) if data is None else data
+    if data.fingerprint != spec["fingerprint"]:
+        raise DataError(f"{folder}: the data must be what the run began with, but {data.name} has changed")
+    return data
+
+
+def restore_task(spec: Mapping[str, Any], reader: Reader) -> Task:
+    """The task of a run."""
+    if spec.get("task") not in TASKS:
+        raise RunError(f"a run's task must be one of {', '.join(TASKS)}, got {spec.get('task')!r}")
+    arguments = {key: value for key, value in spec.items() if key != "task"}
+    if not isinstance(arguments["model"], str):
+        function = arguments["model"]["function"]
+        raise RunError(f"the run's model is a function ({function}): give the task again, task=...")
+    if arguments["preprocess"] not in (None, "default"):
+        arguments["preprocess"] = reader.policy(arguments["preprocess"])
+    return TASKS[spec["task"]](**arguments)
+
+
+def space_spec(space: Space) -> dict[str, Any]:
+    """A space as a value for a file, in the parts that it is made of."""
+    parts = {"candidates": space, "basics": space.basics, "own": space.own}
+    return {name: [to_json(each) for each in part] for name, part in parts.items()} | {"combines": space.combines}
+
+
+def restore_space(spec: Any, reader: Reader) -> Space:
+    """The space of a run; a plain list of candidates is that of an older version."""
+    if not isinstance(spec, Mapping):
+        raise RunError(f"{reader.path} is of a run that another version of augtree began: begin it again")
+    parts: dict[str, list[Transform]] = {
+        name: [cast(Transform, reader.policy(text)) for text in spec[name]]
+        for name in ("candidates", "basics", "own")
+    }
+    own = parts["own"] if spec["combines"] else None
+    return Space(parts["candidates"], basics=parts["basics"], own=own)
+
+
+def recorded_budget(folder: Path) -> str | float | None:
+    """The budget that a run was given, where it is no part of its specification."""
+    with Run.open(folder, write=False) as run:
+        budget: str | float | None = run.fact("budget")
+        return budget

@@ -1,0 +1,97 @@
+"""A search that scores one candidate at a time (density, retrain): Algorithm 1, or all trees of two levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from augtree.policies.codec import to_json
+from augtree.runs import faults
+from augtree.runs.events import Planned
+from augtree.search import exhaustive
+from augtree.search.cooldown_search import NodeBuilt, about
+from augtree.search.free_check import against_free
+from augtree.search.grow import Growth, grow
+from augtree.search.importance import confirmed_gains, importances
+from augtree.search.options import SearchOptions
+from augtree.search.result import TreeResult, cost_of, history
+from augtree.search.scorers.base import ScoringContext
+
+MANY = 200
+"""With this many validation samples, differences stand out from the noise."""
+
+
+def search_by_candidates(context: ScoringContext, options: SearchOptions) -> TreeResult:
+    """Grow the tree, then compare it with the free policies."""
+    run, trainer, watch, scorer = context.run, context.trainer, context.watch, options.scoring
+    check, most_passes = affordable(context, options)
+    context.most_passes, context.most_seconds = most_passes, options.limits[1]
+    notes = [*run.notes, *few_samples(context)]
+    announce(context, options, notes)
+    if options.method == "exhaustive":
+        growth, more = exhaustive.search(scorer.scorer(context))
+        notes += more
+    else:
+
+        def built(growth: Growth, node: int) -> None:
+            faults.point("node.built")
+            watch(NodeBuilt(node, growth.built[-1][1], growth, cost_of(run, trainer).seconds))
+
+        growth = grow(scorer.scorer(context), options.depth, context.seed, built)
+    notes += notes_on(context, growth, options)
+    run.write("tree.json", to_json(growth.tree).encode())  # before the check, which takes a while
+    free, failures = against_free(context, growth.tree, check) if check else ({}, [])
+    result = TreeResult(
+        tree=growth.tree,
+        importances=importances(growth, confirmed_gains(growth, run), context.seed),
+        history=history(run),
+        free=free,
+        cost=cost_of(run, trainer),
+        notes=[*notes, *failures],
+        metric=trainer.task.metric,
+        deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
+        out=run.folder,
+    )
+    run.write("history.csv", result.history_csv().encode())
+    run.write("tree.svg", result.tree.to_svg().encode())
+    run.write("result.json", result.to_json().encode())
+    run.record_fact("status", "spent" if growth.open else "done")
+    return result
+
+
+def affordable(context: ScoringContext, options: SearchOptions) -> tuple[float, float]:
+    """The length of the check's trainings, which take at most half of the budget, and the passes that remain."""
+    trainer = context.trainer
+    trainings = 1 + len(trainer.task.free[trainer.data.domain])
+    budget = options.limits[0]
+    check = min(options.check, budget / (2 * trainings))
+    return check, (budget - check * trainings) * trainer.total_steps * trainer.passes_a_step
+
+
+def announce(context: ScoringContext, options: SearchOptions, notes: list[str]) -> None:
+    """Report the plan."""
+    candidates, nodes = len(context.candidates), 2**options.depth - 1
+    most = options.scoring.scorings(options.depth, context.candidates, len(context.probabilities))
+    if options.method == "exhaustive":
+        most = exhaustive.count(candidates) + 1
+    lines = (
+        f"Model: {about(context.trainer)}.",
+        f"At most {most:,} scorings: {candidates} candidates, up to {nodes} nodes.",
+    )
+    context.watch(Planned(notes=list(notes), lines=lines, scorings=most))
+
+
+def few_samples(context: ScoringContext) -> Iterator[str]:
+    """A note where there are few validation samples."""
+    choosing, confirming = len(context.rank_rows), len(context.confirm_rows)
+    if choosing + confirming < MANY:
+        yield f"Only {choosing} validation samples to choose by and {confirming} to confirm by: expect noise."
+
+
+def notes_on(context: ScoringContext, growth: Growth, options: SearchOptions) -> Iterator[str]:
+    """Notes on why the tree is no larger, and which candidates failed."""
+    if growth.open and options.method == "greedy":
+        yield f"The budget was spent with {len(growth.open)} nodes still open: this is the tree so far."
+    yield from (f"Node {node} is empty: {built.why}." for node, built in growth.built if built.why)
+    units = context.run.units("node/")
+    failed = {unit.value["candidate"]: unit.value["failed"] for unit in units if "failed" in unit.value}
+    yield from (f"{name} failed and was never chosen: {reason}" for name, reason in failed.items())

@@ -1,0 +1,209 @@
+"""A whole search by cool-downs: trunk and looks, the last cool-downs, the tree, the finished model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from torch import nn
+
+from augtree.data import Dataset
+from augtree.policies import Tree
+from augtree.policies.codec import to_json
+from augtree.runs import faults
+from augtree.runs.events import Event, Planned
+from augtree.runs.failures import attempt
+from augtree.runs.store import Run
+from augtree.search.branches import branch_runner
+from augtree.search.budget import budget_for, plan_for, planned_steps
+from augtree.search.cooldowns import FEW, FinalCooldowns
+from augtree.search.grow import Built, Growth, grow
+from augtree.search.importance import importances
+from augtree.search.options import SearchOptions
+from augtree.search.play import Play, Plays
+from augtree.search.result import Cost, TreeResult, cost_of, history, passes_in
+from augtree.search.scorers.base import ScoringContext, mean
+from augtree.search.scorers.cooldown import Cooldown, Plan
+from augtree.search.trunk import UNGROUPED, Trunk
+from augtree.tasks import Task
+from augtree.tasks.trainer import Trainer
+from augtree.training.metrics import METRICS
+from augtree.training.model_files import model_files
+from augtree.transforms import Space
+from augtree.transforms.base import Policy, Transform
+from augtree.transforms.traits import ALONE
+
+TRIED_ON = 64
+"""Samples that each transform is tried on before the trunk begins."""
+SHORT = 300
+"""In trainings of fewer steps differences between policies are small."""
+
+
+@dataclass(frozen=True)
+class NodeBuilt(Event):
+    """A node of the tree is decided."""
+
+    node: int
+    built: Built
+    growth: Growth = field(repr=False)
+    seconds: float | None = None
+    """The time that the search has taken so far, where it is known."""
+
+
+def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOptions) -> TreeResult:
+    """Run the whole search, with one play for all groups."""
+    run, trainer, watch = context.run, context.trainer, context.watch
+    scorer = cast(Cooldown, options.scorer)
+    play, plan, notes = begin_play(context, space, scorer, options.limits, (UNGROUPED,))
+    with branch_runner(trainer, options.workers) as runner:
+        trunk = Trunk(context, runner, scorer, plan, {UNGROUPED: play}, watch)
+        trunk.grow()
+        cooldowns = FinalCooldowns(trunk)
+
+        def built(growth: Growth, node: int) -> None:
+            faults.point("node.built")
+            watch(NodeBuilt(node, growth.built[-1][1], growth))
+
+        growth = grow(cooldowns, options.depth, context.seed, built)
+        play = trunk.plays[UNGROUPED]
+        state, members = cooldowns.average(play.mixture())
+    measures = run.unit("measures", lambda: (trainer.measures(state, trunk.rows), None)).value
+    mean_, std = trainer.mean_and_std()
+    result = TreeResult(
+        tree=growth.tree,
+        mixture=play.mixture(),
+        single=best_single(cooldowns, play),
+        model=trainer.module(state),
+        state=state,
+        members=tuple(members),
+        importances=importances(growth, cooldowns.gains, context.seed),
+        findings=[finding.row() for finding in trunk.findings],
+        cooled={c.name: (mean(c.losses), metric_of(run, c.name)) for c in cooldowns.done.values()},
+        measures=measures,
+        history=history(run),
+        cost=cost_with_model(run, trainer),
+        free={},
+        notes=[*run.notes, *notes, *closing_notes(trainer, measures)],
+        metric=trainer.task.metric,
+        deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
+        mean=mean_,
+        std=std,
+        out=run.folder,
+    )
+    write(run, trainer, result)
+    return result
+
+
+def begin_play(
+    context: ScoringContext, space: Space, scorer: Cooldown, limits: tuple[float, float], groups: Iterable[str]
+) -> tuple[Play, Plan, list[str]]:
+    """The play at the beginning, the plan, and notes that the user should read before time is spent."""
+    trainer = context.trainer
+    space, failures = usable(space, trainer)
+    play = Play(space)
+    plays: Plays = dict.fromkeys(groups, play)
+    budget = budget_for(context, play.drawn_alike(), limits)
+    plan = plan_for(scorer, budget, trainer, plays)
+    notes = [*failures, *warnings(trainer), *plan_notes(plan)]
+    lines = (f"Model: {about(trainer)}.", f"Budget: {budget}; {plan}.", f"In play: {play}.")
+    steps = planned_steps(plan, scorer, trainer, plays)
+    context.watch(Planned(notes=[*context.run.notes, *notes], lines=lines, steps=steps))
+    return play, plan, notes
+
+
+def searched_space(space: Space, data: Dataset, task: Task) -> tuple[Space, Task]:
+    """The space, and the task without the preprocessing that comes with the data: flips and crops are searched."""
+    if space.basics and task.preprocess == "default" and data.preprocess is not None:
+        return space, replace(task, preprocess=None)
+    return space, task
+
+
+def usable(space: Space, trainer: Trainer) -> tuple[Space, list[str]]:
+    """The space without the transforms that fail on some samples of the data, and a note for each of these."""
+    rows = trainer.rows[:TRIED_ON]
+    failed: dict[Transform, str] = {}
+    for transform in (*space.distinct, *space.basics):
+        _, reason = attempt(lambda: trainer.augmented(Tree().with_node(1, transform), rows, rows, 0))  # noqa: B023
+        if reason:
+            failed[transform] = reason
+    if not failed:
+        return space, []
+    candidates, basics, own = ([t for t in part if t not in failed] for part in (space, space.basics, space.own))
+    notes = [f"{transform} failed and is left out: {reason}" for transform, reason in failed.items()]
+    return Space(candidates, basics=basics, own=own if space.combines else None), notes
+
+
+def metric_of(run: Run, name: str) -> float:
+    """The validation metric after a cool-down."""
+    return next(float(unit.value["metric"]) for unit in run.units("cool/") if unit.value["candidate"] == name)
+
+
+def best_single(cooldowns: FinalCooldowns, play: Play) -> Tree:
+    """The best of the last cool-downs' policies that is no mixture; the mixture where there was no other."""
+    whole = replace(play, out=play.out - {ALONE})
+    mixtures = (whole.mixture(), whole.without([ALONE]).mixture())
+    others = [c for c in cooldowns.done.values() if isinstance(c.policy, Tree) and c.policy not in mixtures]
+    best = min(others, key=lambda cooled: mean(cooled.losses), default=None)
+    return play.mixture() if best is None else cast(Tree, best.policy)
+
+
+def cost_with_model(run: Run, trainer: Trainer) -> Cost:
+    """The cost, with the part that is in the finished model: the trunk and the last cool-downs."""
+    passes = passes_in(run, "trunk/", "cool/", "average/")
+    one = trainer.total_steps * trainer.passes_a_step
+    return replace(cost_of(run, trainer), model_equivalents=round(passes / one, 3))
+
+
+def about(trainer: Trainer) -> str:
+    """The model, the machine and the length of a training."""
+    model = trainer.task.model_for(trainer.data)
+    name = model if isinstance(model, str) else "your model"
+    return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
+
+
+def warnings(trainer: Trainer) -> Iterable[str]:
+    """What the user should know before time is spent."""
+    validation = len(trainer.data.indices("val"))
+    if validation < FEW:
+        yield f"Only {validation} validation samples: clear harm will be found, but policies cannot be told apart."
+    if trainer.total_steps < SHORT:
+        yield (
+            f"A training has {trainer.total_steps} steps: too short to tell well what helps, and short trainings want"
+            " little augmentation (--epochs, --steps)."
+        )
+
+
+def plan_notes(plan: Plan) -> Iterable[str]:
+    """A note where the budget is too small for looks."""
+    if not plan.looks:
+        yield (
+            "The budget has no room for looks: nothing is tested for harm, and everything stays in play (--budget)."
+        )
+
+
+def closing_notes(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[str]:
+    """A note where the model is perfect, so that policies cannot be compared."""
+    metric = trainer.task.metric
+    perfect = 1.0 if METRICS[metric].higher_is_better else 0.0
+    if metric != "loss" and measures.get(metric) == perfect:
+        yield f"The validation {metric} is perfect: there is nothing left to tell policies apart by."
+
+
+def write(run: Run, trainer: Trainer, result: TreeResult) -> None:
+    """Write the result files."""
+    if run.folder is None:
+        return
+    model, measures = cast(nn.Module, result.model), {"val": dict(result.measures)}
+    task, classes = trainer.task.spec(), trainer.data.classes
+    content = {
+        "tree.json": to_json(result.tree).encode(),
+        "mixture.json": to_json(cast(Policy, result.mixture)).encode(),
+        "single.json": to_json(cast(Policy, result.single)).encode(),
+        "tree.svg": result.tree.to_svg().encode(),
+        "history.csv": result.history_csv().encode(),
+        **model_files(model, task, classes, result.mean, result.std, metrics=measures),
+        "result.json": result.to_json().encode(),
+    }
+    for name, file in content.items():
+        run.write(name, file)

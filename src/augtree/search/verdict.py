@@ -1,0 +1,90 @@
+"""The verdict of a search, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from augtree.policies.export import tree_in_words
+from augtree.transforms.traits import ALONE, GEOMETRY, TONES, TRAIT_WORDS
+
+if TYPE_CHECKING:
+    from augtree.search.result import TreeResult
+CERTAIN = 2.0
+"""Effects of this many standard errors are stated as certain."""
+WHY = {
+    "Flip": " (your classes have a left and a right)",
+    "VerticalFlip": " (your classes have an up and a down)",
+    "QuarterTurn": " (your classes have an upright side)",
+    "PadCrop": " (what stands at the border counts, or where a thing stands)",
+    TONES: " (your classes differ in brightness or colour)",
+    GEOMETRY: " (your classes differ in angle, size or place)",
+}
+"""What a harmful factor says about the data."""
+
+
+def verdict_of(result: TreeResult) -> str:
+    """What a search found, in a few sentences."""
+    return verdict_of_cooldowns(result) if result.mixture is not None else verdict_of_check(result)
+
+
+def verdict_of_check(result: TreeResult) -> str:
+    """The tree compared with the best free policy."""
+    name = result.best_free
+    if name is None:
+        return "The tree was not compared with the free policies."
+    other = result.free[name]
+    side = "below" if result.beats_free else "above"
+    difference = f"{abs(other.behind):.4f} ± {other.behind_se:.4f} {side} that of {name}, the best free policy"
+    if other.behind == 0:
+        return f"The search found nothing that is better than {name}, which is free. Use {name}."
+    if abs(other.behind) <= 2 * other.behind_se:
+        return f"The tree's validation loss is {difference}: within the noise of one training each (see compare)."
+    end = "." if result.beats_free else f": the search did not help. Use {name}."
+    return f"The tree's validation loss is {difference}{end}"
+
+
+def verdict_of_cooldowns(result: TreeResult) -> str:
+    """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
+    out = [left_play(finding) for finding in result.out_of_play.values()]
+    if not result.findings or [f["look"] for f in result.findings if f["factor"] == ALONE] == [0]:
+        out += ["Nothing was tested for harm: everything stays in play."]
+    elif not out:
+        out = ["Nothing was found to do harm: everything stays in play."]
+    out += stays_in_play(result)
+    if result.tree == result.mixture:
+        out.append(
+            "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
+        )
+    else:
+        out.append(f"{tree_in_words(result.tree)} was clearly better than the mixture of what is in play.")
+    count = len(result.members)
+    average = f"the average of {count} cool-downs" if count > 1 else "one cool-down, which no average beat"
+    if result.metric in result.measures:
+        value = f"{result.metric} {result.measures[result.metric]:.4f} on the validation data that chose it"
+        out.append(f"The finished model is {average}: {value}.")
+    return " ".join(out)
+
+
+def left_play(finding: Mapping[str, Any]) -> str:
+    """Why something left play, in a sentence."""
+    harm = f"{finding['harm']:.3f} ± {finding['se']:.3f}"
+    name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
+    if finding["factor"] == ALONE:
+        return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
+    if finding["harm"] < CERTAIN * finding["se"]:
+        return f"Out of play: {name}, more likely harmful than not ({harm} in validation loss)."
+    return f"Out of play: {name}, which cost {harm} in validation loss{WHY.get(finding['factor'], '')}."
+
+
+def stays_in_play(result: TreeResult) -> list[str]:
+    """Which of the factors that stay clearly help, and which show neither harm nor help, by the last look at each."""
+    last = {finding["factor"]: finding for finding in result.findings}
+    stays = [finding for name, finding in last.items() if name not in result.out_of_play and name != ALONE]
+    words: dict[bool, list[str]] = {True: [], False: []}
+    for finding in stays:
+        helps = finding["harm"] < -CERTAIN * finding["se"]
+        gain = f" ({-finding['harm']:.3f} ± {finding['se']:.3f})" if helps else ""
+        words[helps].append(TRAIT_WORDS.get(finding["factor"], finding["factor"]) + gain)
+    out = [f"Clearly helps: {', '.join(words[True])}."] if words[True] else []
+    return out + ([f"Stays, with no clear harm or help: {', '.join(words[False])}."] if words[False] else [])

@@ -1,0 +1,57 @@
+"""The state of a training, and the seeds that its random numbers depend on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class State:
+    """A training after some steps: weights, moments of the optimizer, and buffers."""
+
+    tensors: dict[str, Tensor]
+    step: int = 0
+
+
+@dataclass
+class Passes:
+    """The numbers of samples that went through a model, forwards and backwards."""
+
+    forward: int = 0
+    backward: int = 0
+
+    @property
+    def total(self) -> int:
+        """The sum of both."""
+        return self.forward + self.backward
+
+
+def seed_of(*parts: object) -> int:
+    """A seed derived from these parts, such as `seed_of(0, "policy")`."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "big") >> 1
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device = CPU) -> Iterator[None]:
+    """Seed torch's global generators, and restore their states at the end."""
+    gpus: list[Any] = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(gpus):
+        torch.default_generator.manual_seed(seed)
+        for gpu in gpus:
+            with torch.cuda.device(gpu):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a model."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}

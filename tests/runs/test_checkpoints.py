@@ -1,0 +1,113 @@
+"""Trained states in memory and in files; what is lost is trained again, and not counted again."""
+
+import pytest
+import torch
+
+from augtree import Tree
+from augtree.runs.checkpoints import Checkpoints, Model
+from augtree.runs.spec import begin
+from augtree.training.state import State
+from support.searches import TASK, bars
+
+DATA = bars(0, 0.5, 16, 16)
+SPEC = {"version": 1, "kind": "test"}
+
+
+def state(value, step=3):
+    return State({"weights": torch.full((4,), value)}, step)
+
+
+@pytest.fixture(autouse=True)
+def _quick_disk(quick_disk):
+    pass
+
+
+def begun(folder):
+    """A run, and its checkpoints."""
+    trainer = TASK.prepare(DATA)
+    run = begin(folder, SPEC, trainer)
+    return run, Checkpoints(run, trainer)
+
+
+def test_a_training_is_done_once_and_read_from_its_file(tmp_path):
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        made = checkpoints.training("trunk/1", lambda: state(2.0))()
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        read = checkpoints.training("trunk/1", lambda: pytest.fail("trained twice"))
+        assert torch.equal(read().tensors["weights"], made.tensors["weights"])
+        assert read().step == 3
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.unlink(), lambda path: path.write_bytes(b"no"), flip])
+def test_a_training_is_done_again_where_its_file_is_lost(tmp_path, spoil):
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        checkpoints.training("trunk/1", lambda: state(2.0))
+    spoil(tmp_path / "a" / "checkpoints" / "trunk-1.safetensors")
+    trained = []
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        read = checkpoints.training("trunk/1", lambda: trained.append(1) or state(2.0))
+        assert trained == []  # not before it is needed
+        assert read().tensors["weights"].tolist() == [2.0] * 4
+        assert read().step == 3
+        assert trained == [1]
+
+
+def test_what_is_trained_again_is_not_counted_again(tmp_path):
+    def trained(folder):
+        run, checkpoints = begun(folder)
+        trainer = checkpoints.trainer
+        return run, trainer, checkpoints.training("trunk/1", lambda: trainer.fit(Tree(), 0, 3))
+
+    run, trainer, _ = trained(tmp_path / "a")
+    with run:
+        assert run.cost()[:2] == (trainer.passes.forward, trainer.passes.backward) == (3 * 16, 3 * 16)
+    (tmp_path / "a" / "checkpoints" / "trunk-1.safetensors").unlink()
+    run, trainer, trunk = trained(tmp_path / "a")
+    with run:
+        rows = DATA.indices("val")[:8]
+        run.unit("node/1/a", lambda: ({}, trainer.losses(trunk(), rows)))
+        assert run.cost()[:2] == (3 * 16 + 8, 3 * 16)
+        assert (trainer.passes.forward, trainer.passes.backward) == (8, 0)
+
+
+def test_in_memory_a_model_that_was_forgotten_is_trained_again():
+    trained = []
+    run, checkpoints = begun(None)
+    with run:
+        model = checkpoints.training("trunk/1", lambda: trained.append(1) or state(2.0))
+        assert model().step == model().step == 3
+        assert trained == [1]
+        model.forget()
+        assert model().tensors["weights"].tolist() == [2.0] * 4
+        assert trained == [1, 1]
+
+
+def test_a_model_is_read_when_it_is_needed_and_kept():
+    loaded = []
+    model = Model(lambda: loaded.append(1) or state(1.0))
+    assert loaded == []
+    assert model() is model()
+    assert loaded == [1]
+    assert Model(lambda: pytest.fail("it is there"), state(5.0))().tensors["weights"][0] == 5
+
+
+def test_a_saved_state_is_that_of_its_unit(tmp_path):
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        value = checkpoints.save("cool/0", state(4.0, step=7))
+        assert value.keys() == {"sha256", "step"}
+        model = checkpoints.model("cool/0", value, lambda: pytest.fail("it is in its file"))
+        assert (model().step, model().tensors["weights"].tolist()) == (7, [4.0] * 4)
+        checkpoints.drop("cool/0")
+        assert list((tmp_path / "a" / "checkpoints").iterdir()) == []
+        assert checkpoints.model("cool/0", value, lambda: state(6.0))().tensors["weights"][0] == 6

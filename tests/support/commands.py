@@ -1,0 +1,21 @@
+"""The command line as tests call it."""
+
+import json
+
+from typer.testing import CliRunner
+
+from augtree.cli import app
+
+FREE = ["none", "randaugment", "trivialaugment"]
+QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
+
+
+def invoke(*arguments):
+    """A command in this process; errors are raised."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def last(done):
+    """The JSON that a command ends with."""
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout.splitlines()[-1])
