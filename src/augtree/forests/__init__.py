@@ -6,9 +6,10 @@ Weighted                     a forest as a policy of `compare` and `evaluate`
 ForestResult                 the result
 """
 
+from augtree.forests.fit import fit_forest
 from augtree.forests.options import Weighting
 from augtree.forests.result import ForestResult
-from augtree.forests.search import fit_forest, search_forest
+from augtree.forests.search import search_forest
 from augtree.forests.weighted import Weighted
 
 __all__ = ["ForestResult", "Weighted", "Weighting", "fit_forest", "search_forest"]
