@@ -142,7 +142,13 @@ def test_the_version_is_one():
 
 
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    """The layers that a module imports when it runs, not those it names for the type checker alone."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    typed = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    unused = {inner for node in typed for statement in node.body for inner in ast.walk(statement)}
+    for node in nodes:
+        if node in unused:
+            continue
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "augtree":
             parts = node.module.split(".")
             yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]

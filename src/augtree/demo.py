@@ -6,7 +6,6 @@ negatives, lies in all four directions. What a group can bear differs, and the s
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ from torch import Tensor
 
 from augtree.comparison import Comparison, compare, rows_of_run
 from augtree.data import Dataset, from_arrays, load
-from augtree.errors import OtherRunError
 from augtree.files import make_folder, write_atomically
 from augtree.forests import ForestResult, search_forest
 from augtree.keys import Key
 from augtree.policies import Forest
 from augtree.report import sheet
 from augtree.runs.events import Watch
-from augtree.runs.store import read_spec
 from augtree.tasks import Classification
 
 GROUPS = ("upright", "mirrored", "turned")
@@ -70,27 +67,12 @@ def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
     make_folder(out)
     digits = data()
     folder = out / f"forest-{seed}"
-    found = fresh(folder, lambda place: search_forest(digits, task(), seed=seed, out=place, watch=watch, alpha=ALPHA))
-    policies = {name: name for name in ("none", "randaugment", "trivialaugment", "flip-crop-trivialaugment")}
-    table = fresh(
-        out / f"compare-{seed}",
-        lambda place: compare(
-            digits, task(), {**policies, **rows_of_run(folder, digits)}, seeds=SEEDS, out=place, watch=watch
-        ),
-    )
+    found = search_forest(digits, task(), seed=seed, out=folder, watch=watch, alpha=ALPHA)
+    free = {name: name for name in ("none", "randaugment", "trivialaugment", "flip-crop-trivialaugment")}
+    policies = {**free, **rows_of_run(folder, digits)}
+    table = compare(digits, task(), policies, seeds=SEEDS, out=out / f"compare-{seed}", watch=watch)
     write_pictures(out, found.forest, digits, seed)
     return found, table
-
-
-def fresh(folder: Path, work: Any) -> Any:
-    """A run in its folder; one of the demo's own that an older version left there makes way."""
-    try:
-        return work(folder)
-    except OtherRunError:
-        if not str(read_spec(folder).get("data", {}).get("name", "")).startswith("digits"):
-            raise
-        shutil.rmtree(folder)
-        return work(folder)
 
 
 def write_pictures(out: Path, forest: Forest, digits: Dataset, seed: int) -> None:

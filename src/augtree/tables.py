@@ -1,8 +1,11 @@
-"""Tables in Markdown, and figures with their spread."""
+"""Tables in Markdown and CSV, and figures with their spread."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 def markdown(columns: Mapping[str, Sequence[str]]) -> str:
@@ -18,6 +21,20 @@ def markdown(columns: Mapping[str, Sequence[str]]) -> str:
     rows: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
     rows = [list(columns), ["-" * width for width in widths], *rows]
     return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Iterable[str] | None = None) -> str:
+    r"""Rows as CSV: some columns, or all in the order in which they first occur.
+
+    >>> csv_text([{"policy": "none"}, {"policy": "ra", "seed": 3}])
+    'policy,seed\nnone,\nra,3\n'
+    """
+    names = dict.fromkeys(key for row in rows for key in row) if columns is None else columns
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(names), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def figure(value: float | None, spread: float | None = None) -> str:

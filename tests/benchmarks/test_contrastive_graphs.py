@@ -1,7 +1,5 @@
 """No label that a search has seen may be among those that it is judged by."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,22 +8,15 @@ import torch
 from torch_geometric.data import Data
 
 import augtree as at
+from support.benchmarks import benchmark
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
 LABELS = np.array([0, 1, 1, 2] * 26)
 
 
 @pytest.fixture(scope="module")
 def graphs():
-    """The benchmark as a module; it has another one beside it."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        spec = importlib.util.spec_from_file_location("contrastive_graphs", FOLDER / "contrastive_graphs.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(FOLDER))
-    return module
+    """The benchmark as a module."""
+    return benchmark("contrastive_graphs")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from PIL import Image
 
 import augtree as at
 from augtree import demo
-from augtree.errors import OtherRunError, RunError
 from support.commands import invoke
 
 
@@ -56,25 +55,3 @@ def test_demo(tmp_path, monkeypatch):
     assert (tmp_path / "demo" / "forest.svg").read_text().startswith("<svg")
     again = invoke("demo", "--out", tmp_path / "demo", "--json")
     assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
-
-
-def test_a_demo_of_another_version_makes_way_and_nothing_else_does(tmp_path):
-    folder = tmp_path / "search"
-    folder.mkdir()
-
-    def work(kind):
-        def attempt(place):
-            if place.exists():
-                raise kind("no")
-            return "done"
-
-        return attempt
-
-    (folder / "spec.json").write_text('{"version": 1, "data": {"name": "mine"}}')
-    for kind in (RunError, OtherRunError):  # OtherRunError: a run of one's own is never removed
-        with pytest.raises(kind):
-            demo.fresh(folder, work(kind))
-        assert folder.exists()
-    (folder / "spec.json").write_text('{"version": 1, "data": {"name": "digits[train=3]"}}')
-    assert demo.fresh(folder, work(OtherRunError)) == "done"
-    assert not folder.exists()

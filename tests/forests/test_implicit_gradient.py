@@ -10,12 +10,11 @@ from augtree.forests.implicit_gradient import (
     GaussNewton,
     Inner,
     backward_jvp,
-    flat,
     forward_jvp,
     has_forward_mode,
     lengths,
 )
-from augtree.forests.linear_solvers import conjugate_gradients
+from augtree.forests.linear_solvers import attempt
 from support.logistic import Logistic, inner_of, weights
 
 torch.set_default_dtype(torch.float32)
@@ -27,7 +26,7 @@ def test_d_is_the_derivative_of_the_solved_problem(seed):
     problem, w = Logistic(seed), weights(seed)
     theta, inner = inner_of(problem, w)
     (v,) = torch.autograd.grad(problem.outer(theta), theta)
-    d = -inner.slopes(conjugate_gradients(inner.hessian, v, iterations=50, tolerance=1e-10).x)
+    d = -inner.slopes(attempt(inner.hessian, v, damping=0.0, iterations=50, tolerance=1e-10).x)
     for i in range(len(w)):
         step = torch.zeros_like(w)
         step[i] = 1e-5
@@ -44,7 +43,7 @@ def test_products_and_cg_against_a_dense_matrix():
         columns = [inner.hessian(unit) for unit in torch.eye(7, dtype=DOUBLE)]
         assert torch.allclose(torch.stack(columns), dense, atol=1e-12)
         v = torch.randn(7, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
-        found = conjugate_gradients(inner.hessian, v, damping=0.3, iterations=40, tolerance=1e-9)
+        found = attempt(inner.hessian, v, damping=0.3, iterations=40, tolerance=1e-9).solved()
         expected = torch.linalg.solve(dense + 0.3 * torch.eye(7, dtype=DOUBLE), v)
         assert float((found.x - expected).norm() / expected.norm()) < 1e-5
         assert found.residual < 1e-9
@@ -71,7 +70,7 @@ def test_gauss_newton_is_the_hessian_of_the_linearised_model():
             start += p.numel()
         return torch.func.functional_call(model, {**parts, **{k: b.clone() for k, b in buffers.items()}}, x)
 
-    theta = flat([p.detach() for p in parameters])
+    theta = torch.cat([p.detach().flatten() for p in parameters])
     jacobian = torch.func.jacrev(outputs)(theta).reshape(18, -1)
     logits = model(x)
     p = torch.softmax(logits.detach(), 1)
@@ -162,7 +161,7 @@ def test_hessian_products_through_batch_norm_in_training_mode():
     moved(1e-5)
     each = nn.functional.cross_entropy(model(x), y, reduction="none")
     expected = [
-        flat(torch.autograd.grad(part, parameters, retain_graph=True)).norm()
+        torch.cat([g.flatten() for g in torch.autograd.grad(part, parameters, retain_graph=True)]).norm()
         for part in (each[:4].mean(), each[4:].mean())
     ]
     assert torch.allclose(sizes, torch.stack(expected), atol=1e-8)

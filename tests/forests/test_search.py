@@ -14,7 +14,6 @@ import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError
 from augtree.forests import fit_forest, search_forest
 from augtree.forests.group_trees import GroupStarted, group_alone
-from augtree.forests.search import resume
 from augtree.runs.events import Planned, Stepped, Working
 from augtree.runs.store import Run
 from augtree.search import Density
@@ -164,7 +163,7 @@ def test_a_fit_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
         with pytest.raises(cut.Error):
             fitted(out)
         cut(10**9)
-        found = resume(out, data=DATA, task=TASK)
+        found = at.resume(out, data=DATA, task=TASK)
         assert kept(out) == kept(tmp_path / "whole"), number
         assert found.weights == whole.weights
 
@@ -176,7 +175,7 @@ def test_a_lost_checkpoint_is_made_again(tmp_path, cut):
         fitted(tmp_path / "f")
     cut(10**9)
     shutil.rmtree(tmp_path / "f" / "checkpoints")
-    resume(tmp_path / "f", data=DATA, task=TASK)
+    at.resume(tmp_path / "f", data=DATA, task=TASK)
     assert kept(tmp_path / "f") == kept(tmp_path / "whole")
 
 
@@ -275,7 +274,7 @@ def test_a_search_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, cut):
         with pytest.raises(cut.Error):
             search(out)
         cut(10**9)
-        resume(out, data=DARK, task=TASK)
+        at.resume(out, data=DARK, task=TASK)
         assert kept(out) == kept(tmp_path / "whole"), number
 
 
@@ -305,7 +304,7 @@ def test_batch_norm_and_graphs():
 def test_a_larger_budget_goes_on_with_other_trees(tmp_path):
     small = search_forest(DARK, TASK, SPACE, out=tmp_path / "f", **HOW, budget=0.6)
     assert status(tmp_path / "f") == "spent"
-    large = resume(tmp_path / "f", data=DARK, task=TASK, budget=50)
+    large = at.resume(tmp_path / "f", data=DARK, task=TASK, budget=50)
     assert status(tmp_path / "f") == "done"
     whole = search_forest(DARK, TASK, SPACE, out=tmp_path / "w", **HOW)
     assert large.forest == whole.forest

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ import torch
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError, RunError
 from augtree.forests import Weighting, search_forest
-from augtree.forests.search import on_shared_trunk, resume
+from augtree.forests.search import on_shared_trunk
 from augtree.forests.shared_trunk import FOREST, ONE_FOR_ALL, SharedTrunk
 from augtree.runs import faults
 from augtree.runs.events import Planned
@@ -269,7 +270,7 @@ def test_killed_at_any_point_it_ends_the_same(whole, cut, tmp_path):
         with pytest.raises(cut.Error):
             search(out=out)
         cut(10**9)
-        resume(out, data=APART, task=TASK)
+        at.resume(out, data=APART, task=TASK)
         assert kept(out) == kept(whole), (number, passed[number - 1])
 
 
@@ -309,13 +310,21 @@ def test_another_search_in_the_same_folder_is_refused(whole):
             search(out=whole, **changes)
 
 
+def test_a_run_with_a_check_recorded_is_resumed(whole, tmp_path):
+    """Nothing checks a forest from one trunk, but its specification holds the argument."""
+    old = shutil.copytree(whole, tmp_path / "old")
+    spec = json.loads((old / "spec.json").read_text())
+    (old / "spec.json").write_text(json.dumps({**spec, "check": 0.5}))
+    at.resume(old, data=APART, task=TASK)
+    assert kept(old) == kept(whole)
+
+
 def test_a_run_by_a_scorer_that_is_gone_is_refused_with_one_clear_word(tmp_path):
     spec = {"version": VERSION, "kind": "forest", "scorer": {"name": "anneal", "rungs": [0.1, 0.2]}}
     Run.begin(tmp_path / "old", spec).close()
     message = "old was begun by another version of augtree, with the scorer 'anneal': begin it again"
-    for again in (resume, at.resume):
-        with pytest.raises(RunError, match=message):
-            again(tmp_path / "old")
+    with pytest.raises(RunError, match=message):
+        at.resume(tmp_path / "old")
 
 
 # ---- data and options

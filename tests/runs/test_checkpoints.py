@@ -1,5 +1,7 @@
 """Trained states in memory and in files; what is lost is trained again, and not counted again."""
 
+import math
+
 import pytest
 import torch
 
@@ -40,13 +42,31 @@ def test_a_training_is_done_once_and_read_from_its_file(tmp_path):
         assert read().step == 3
 
 
+def test_a_checkpoint_comes_back_to_the_bit(tmp_path):
+    plain = {"weights": torch.randn(7, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(3)}
+    content = {**plain, "turned": torch.arange(6.0).view(2, 3).T, "odd": torch.tensor([math.nan, -0.0])}
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        value = checkpoints.save("trunk/1", State(content, 5))
+        found = checkpoints.model("trunk/1", value, lambda: pytest.fail("it is in its file"))().tensors
+    assert found.keys() == content.keys()
+    for key, tensor in content.items():
+        assert found[key].dtype == tensor.dtype
+        assert found[key].contiguous().numpy().tobytes() == tensor.contiguous().numpy().tobytes()
+    assert [path.name for path in (tmp_path / "a" / "checkpoints").iterdir()] == ["trunk-1.safetensors"]
+
+
 def flip(path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("spoil", [lambda path: path.unlink(), lambda path: path.write_bytes(b"no"), flip])
+def tear(path):
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.unlink(), lambda path: path.write_bytes(b"no"), tear, flip])
 def test_a_training_is_done_again_where_its_file_is_lost(tmp_path, spoil):
     run, checkpoints = begun(tmp_path / "a")
     with run:
@@ -80,6 +100,14 @@ def test_what_is_trained_again_is_not_counted_again(tmp_path):
         assert (trainer.passes.forward, trainer.passes.backward) == (8, 0)
 
 
+def test_another_state_of_that_name_is_not_taken_for_it(tmp_path):
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        value = checkpoints.save("trunk/1", state(2.0))
+        checkpoints.save("trunk/1", state(5.0))
+        assert checkpoints.model("trunk/1", value, lambda: state(2.0))().tensors["weights"].tolist() == [2.0] * 4
+
+
 def test_in_memory_a_model_that_was_forgotten_is_trained_again():
     trained = []
     run, checkpoints = begun(None)
@@ -90,6 +118,8 @@ def test_in_memory_a_model_that_was_forgotten_is_trained_again():
         model.forget()
         assert model().tensors["weights"].tolist() == [2.0] * 4
         assert trained == [1, 1]
+        assert checkpoints.save("trunk/1", state(2.0)) == {"sha256": "", "step": 3}
+        checkpoints.drop("trunk/1")
 
 
 def test_a_model_is_read_when_it_is_needed_and_kept():
@@ -108,6 +138,7 @@ def test_a_saved_state_is_that_of_its_unit(tmp_path):
         assert value.keys() == {"sha256", "step"}
         model = checkpoints.model("cool/0", value, lambda: pytest.fail("it is in its file"))
         assert (model().step, model().tensors["weights"].tolist()) == (7, [4.0] * 4)
-        checkpoints.drop("cool/0")
+        for _ in range(2):
+            checkpoints.drop("cool/0")
         assert list((tmp_path / "a" / "checkpoints").iterdir()) == []
         assert checkpoints.model("cool/0", value, lambda: state(6.0))().tensors["weights"][0] == 6

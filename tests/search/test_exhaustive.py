@@ -2,8 +2,8 @@ from itertools import product
 
 import pytest
 
-from augtree import Tree, load, wrap
-from augtree.search import Retrain, resume, search_tree
+from augtree import Tree, load, resume, wrap
+from augtree.search import Retrain, search_tree
 from augtree.search.exhaustive import count, score_all, trees
 from augtree.training.state import seed_of
 from augtree.transforms import Brightness, Cutout, Posterize, Rotate

@@ -110,6 +110,16 @@ def test_a_group_that_it_clearly_helps_keeps_what_leaves_all_others():
     assert "c" in unsure.left
 
 
+def test_before_the_last_look_a_factor_stays_where_a_group_s_own_samples_do_not_agree():
+    groups = {"a": Effect(0.25, 0.1), "b": Effect(0.25, 0.1), "c": Effect(0.08, 0.1)}
+    for looks, left in (((0.3, 0.6), ("a", "b")), ((0.3,), ("a", "b", "c"))):
+        trunk = trunk_on(corners(), {UNGROUPED: PLAY}, plan=Plan(1.0, looks, 0.3, 2))
+        finding = trunk.judge(0, 0.3, "Flip", groups, 2.0)
+        assert finding.harm.z > 2
+        assert len(set(finding.groups.values())) == 1  # the differences are no more than noise
+        assert finding.left == left
+
+
 def test_what_is_likely_to_harm_leaves_where_the_group_itself_says_so():
     """Where harm in all groups together is likely and not certain, each group has a word in it."""
     trunk = planted({}, groups=True)

@@ -167,8 +167,7 @@ torch.set_num_threads(1)
 sys.path.insert(0, sys.argv[2])
 from support.cuts import quickly
 from support.searches import QUICK
-from augtree import data
-from augtree.search import resume, search_tree
+from augtree import data, resume, search_tree
 from augtree.tasks import Classification
 from augtree.transforms import Flip, Posterize, Space
 

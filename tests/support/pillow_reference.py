@@ -87,3 +87,19 @@ def replayed(name, level, sign, wide, width, height):
     if name == "Solarize":
         return int((255 if wide else 256) * (1 - level))
     return 0.0
+
+
+SHAPES = [(channels, *size) for channels in (1, 3) for size in SIZES]
+
+
+def same(ours, theirs):
+    assert ours.dtype == torch.uint8
+    for row, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        assert torch.equal(one, tensor(other)), f"picture {row}"
+
+
+def values(count, low, high, *extra):
+    """Numbers over a range, its ends and special ones among them."""
+    rng = np.random.default_rng(count)
+    given = np.array([low, high, *extra], dtype=float)
+    return np.concatenate([given, rng.uniform(low, high, count - len(given))])

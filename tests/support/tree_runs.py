@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from augtree.search import Density, Retrain, resume, search_tree
+from augtree import resume
+from augtree.search import Density, Retrain, search_tree
 from augtree.transforms import Cutout, Posterize
 from support.searches import CORNERS, INVERT, LINEAR, QUICK, TASK, bars, corners
 

@@ -17,7 +17,7 @@ from augtree.forests import Weighting
 from augtree.forests.hypergradient import Hypergradient
 from augtree.forests.implicit_gradient import Inner
 from augtree.runs import faults
-from augtree.search import Cooldown, Retrain, resume, search_tree
+from augtree.search import Cooldown, Retrain, search_tree
 from augtree.tasks import Classification
 from augtree.tasks.consistency import confident, consistency
 from augtree.tasks.semisupervised import SemiSupervised
@@ -423,7 +423,7 @@ def test_killed_and_resumed_it_ends_the_same(whole, tmp_path, monkeypatch, cut, 
     with pytest.raises(cut.Error):
         search(out=tmp_path / "cut", scorer=SCORERS[name])
     monkeypatch.setattr(faults, "point", lambda name: None)
-    resume(tmp_path / "cut", data=marks(), task=FEW_LABELS, transforms=[HIDE])
+    at.resume(tmp_path / "cut", data=marks(), task=FEW_LABELS, transforms=[HIDE])
     assert files(tmp_path / "cut") == files(whole / name)
 
 

@@ -8,25 +8,17 @@ import pytest
 import torch
 from PIL import Image
 
-from augtree.errors import ArgumentError, InputError
+from augtree.errors import InputError
 from augtree.keys import Key
 from augtree.transforms import images, operation
-from augtree.transforms.geometry import Geometry, Rotate
+from augtree.transforms.geometry import Geometry
 from augtree.transforms.images import OPERATIONS, Color, Cutout, Posterize, SamplePairing, Solarize
 from augtree.transforms.pictures import Shape
 from support import pillow_reference as pillow
-
-MAGNITUDES = (0.2, 0.4, 0.6, 0.8, 1.0)
-
-
-def drawn(transform, count=4000, shape=(3, 32, 32), seed=0):
-    """The parameters that a transform draws."""
-    key = Key.of(seed, range(count))
-    level = transform.magnitude - min(operation.BIN, transform.magnitude) * key.uniform(operation.LEVEL)
-    return transform.values(level, operation.signs(key), transform.limit)
+from support.draws import drawn
 
 
-@pytest.mark.parametrize("magnitude", MAGNITUDES)
+@pytest.mark.parametrize("magnitude", [0.2, 0.4, 0.6, 0.8, 1.0])
 @pytest.mark.parametrize("kind", [kind for kind in OPERATIONS if kind.__name__ not in ("Cutout", "SamplePairing")])
 def test_a_transform_does_what_pillow_does_with_the_parameter_drawn(kind, magnitude):
     transform = kind(magnitude)
@@ -41,29 +33,6 @@ def test_a_transform_does_what_pillow_does_with_the_parameter_drawn(kind, magnit
             assert torch.equal(ours, pillow.tensor(theirs))
 
 
-@pytest.mark.parametrize("magnitude", MAGNITUDES)
-def test_levels_are_uniform_in_their_bin(magnitude):
-    degrees = np.abs(drawn(Rotate(magnitude)))
-    low, high = 30 * (magnitude - 0.2), 30 * magnitude
-    assert low < degrees.min() < low + 0.1
-    assert high - 0.1 < degrees.max() <= high
-    counts = np.histogram(degrees, bins=10, range=(low, high))[0]
-    assert counts.min() > 330
-
-
-def test_both_signs_occur_equally_often():
-    for kind in OPERATIONS:
-        if kind.signed:
-            values = drawn(kind(0.6)) - (1 if issubclass(kind, images.Enhancement) else 0)
-            assert 1850 < (values > 0).sum() < 2150
-
-
-def test_magnitudes_that_are_no_multiple_of_the_bin_work():
-    degrees = np.abs(drawn(Rotate(0.1)))
-    assert degrees.max() <= 3
-    assert np.histogram(degrees, bins=10, range=(0, 3))[0].min() > 330
-
-
 def test_posterize_never_goes_below_four_bits():
     assert set(drawn(Posterize(1.0))) == {4, 5}
     assert set(drawn(Posterize(0.2))) == {7, 8}
@@ -73,12 +42,6 @@ def test_solarize_begins_above_everything():
     assert drawn(Solarize(0.2)).max() <= 256
     assert drawn(Solarize(0.2)).min() >= 204
     assert drawn(Solarize(1.0)).min() >= 0
-
-
-def test_candidates_share_their_draws():
-    """Rotate and Brightness at one key have the same level and the same sign."""
-    turned, lit = drawn(Rotate(0.6)) / 30, (drawn(images.Brightness(0.6)) - 1) / 0.9
-    assert np.allclose(turned, lit)
 
 
 def test_cutout_covers_a_square_around_any_pixel():
@@ -114,18 +77,6 @@ def test_sample_pairing_blends_with_another_picture_as_it_came(noise):
 
 def test_sample_pairing_alone_does_nothing(noise):
     assert torch.equal(SamplePairing(1.0)(noise[:1], seed=0), noise[:1])
-
-
-@pytest.mark.parametrize("kind", OPERATIONS)
-@pytest.mark.parametrize("magnitude", [0, -0.2, 1.2, "0.2", None, float("nan")])
-def test_magnitudes_outside_their_range_are_refused(kind, magnitude):
-    with pytest.raises(ArgumentError, match=r"magnitude must be a number in \(0, 1\]"):
-        kind(magnitude)
-
-
-def test_fills_are_bytes():
-    with pytest.raises(ArgumentError, match="fill must be a whole number from 0 to 255, got 256"):
-        Rotate(0.2, fill=256)
 
 
 @pytest.mark.parametrize("channels", [2, 4, 7])

@@ -50,6 +50,17 @@ def seeds_of(seeds: int | Sequence[int]) -> list[int]:
     return distinct
 
 
+def check_names(policies: Any, rule: str, reserved: Sequence[str] = ()) -> Mapping[str, PolicyLike]:
+    """Policies by name, as they are, or an ArgumentError with a rule; some names may be reserved."""
+    if not isinstance(policies, Mapping) or not policies:
+        raise ArgumentError("policies", rule, policies)
+    for name in policies:
+        if not isinstance(name, str) or not name.isprintable() or not name or name in reserved:
+            other = f", other than {' and '.join(reserved)}" if reserved else ""
+            raise ArgumentError("policies", f"must have names that are printable text{other}", name)
+    return policies
+
+
 def method_of(policy: PolicyLike, place: str, data: Dataset) -> Method:
     """The method that a user means; the run of a forest stands for its forest with learned weights."""
     if isinstance(policy, Weighted | Longer | Soup | Searched):

@@ -28,8 +28,7 @@ def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -
     one_of("train_on", train_on, TRAIN_ON)
     for policy in policies_by_name(policies or []).values():
         find(policy)
-    if out is not None:
-        check_place(out, "compare")
+    check_place(out, "compare")
 
 
 @app.command()

@@ -9,7 +9,7 @@ import typer
 
 from augtree.cli.app import Json, Seed, app, finish, say
 from augtree.cli.build import build
-from augtree.cli.reading import OPTION, read
+from augtree.cli.options import DATA_OPTIONS, read_data, with_options
 from augtree.data.load import options_of, reader_of, root_of
 from augtree.data.named.catalogue import SETS, present
 from augtree.errors import ArgumentError
@@ -36,7 +36,7 @@ def list_sets(
     for one in SETS:
         there = present(one.name, place)
         how = "there" if there else "--download" if one.remotes else "by hand"
-        own = [name for name in options_of(reader_of(one.name, place)) if name not in ("cache", "progress")]
+        own = [name for name in options_of(reader_of(one.name, place)[0]) if name not in ("cache", "progress")]
         facts = {"about": one.about, "page": one.page, "licence": one.licence, "files": one.expected}
         found.append({"name": one.name, "there": there, "fetched": how, "options": own, **facts})
     say(f"Below {place.resolve()}:")
@@ -50,36 +50,19 @@ def list_sets(
 
 
 @data.command()
+@with_options(DATA_OPTIONS)
 def info(
     source: Annotated[str, typer.Argument(metavar="NAME_OR_FOLDER", help="A named set, a folder or a zip file.")],
-    root: Root = None,
     out: Annotated[
         Path | None, typer.Option(help="A picture of samples: a .png or .svg file (default: none is drawn).")
     ] = None,
-    size: Annotated[int | None, typer.Option(help="The side of the square that pictures are cut to.")] = None,
-    split_by: Annotated[
-        str | None, typer.Option(help="Make the split so that this column's values stay together.")
-    ] = None,
-    train: Annotated[int | None, typer.Option(help="Keep this many training samples.")] = None,
-    val: Annotated[int | None, typer.Option(help="Keep this many validation samples.")] = None,
-    labels: Annotated[int | None, typer.Option(help="Keep the labels of this many training samples.")] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Other groups: column:NAME, size-degree:NxM, size:N or degree:N.")
-    ] = None,
-    merge: Annotated[
-        str | None, typer.Option(help="nearest: join groups that are too small with the one most like them.")
-    ] = None,
-    data_option: Annotated[
-        list[str] | None, typer.Option(OPTION, help="An option of the set, NAME=VALUE (see data list --json).")
-    ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch what is not there.")] = False,
     seed: Seed = 0,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """What is in a data set: counts by split, class and group, sizes, notes, the fingerprint."""
     check_out(out)
-    few = {"train": train, "val": val, "labels": labels, "groups": groups, "merge": merge, "seed": seed}
-    found = read(source, root, download=download, own=data_option or (), size=size, split_by=split_by, **few)
+    found = read_data(source, seed=seed, **options)
     about = summary(found)
     for line in summary_lines(about):
         say(line)

@@ -29,8 +29,7 @@ def check_evaluate(policies: list[str] | None, protocol: str | None, known_label
     for policy in policies_by_name(policies or []).values():
         find(policy)
     check_known_labels(known_labels)
-    if out is not None:
-        check_place(out, "evaluate")
+    check_place(out, "evaluate")
 
 
 def task_settings(kind: str | None = None, **arguments: Any) -> dict[str, Any]:

@@ -52,8 +52,7 @@ def check_forest(
         for name, value in {"method": method, "workers": workers, "budget": budget}.items():
             if value is not None:
                 raise ArgumentError(name, "must be left out with --trees: nothing is searched", value)
-    if out is not None:
-        check_place(out, "forest" if trees is None else "fit")
+    check_place(out, "forest" if trees is None else "fit")
 
 
 @app.command()

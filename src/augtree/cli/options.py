@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +49,9 @@ TRAINED_PROTOCOLS = {name: protocol for name, protocol in PROTOCOLS.items() if p
 """The protocols that say how the encoder is trained."""
 
 
+Command = Callable[..., None]
+
+
 @dataclasses.dataclass(frozen=True)
 class Part:
     """Some options of a command, and what is made of them: the command's argument of that name."""
@@ -69,10 +72,26 @@ class Part:
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a function, by name, with their annotations."""
+    """The parameters of a function, by name, with their annotations; not its **options."""
     hints = typing.get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
+    found = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     return tuple(p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY) for p in found)
+
+
+def with_options(parameters: Iterable[inspect.Parameter]) -> Callable[[Command], Command]:
+    """A command that takes these parameters as its **options."""
+
+    def decorated(command: Command) -> Command:
+        return with_parameters(command, [*parameters_of(command), *parameters])
+
+    return decorated
+
+
+def with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:
+    """The command, for the command line with these parameters."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
 
 
 # ---- the data
@@ -83,7 +102,7 @@ def option(group: str, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=group, **more)
 
 
-def data_set(
+def read_data(
     data: Data,
     root: Annotated[Path | None, option(DATA, "Where named sets lie (default: $AUGTREE_DATA, or data).")] = None,
     size: Annotated[int | None, option(DATA, "The side of the square that pictures are cut to.")] = None,
@@ -113,11 +132,20 @@ def data_set(
         list[str] | None, option(DATA, "An option of a named set, NAME=VALUE; may be repeated.", OPTION)
     ] = None,
     download: Annotated[bool, option(DATA, "Fetch a named set that is not there.", "--download")] = False,
+    **more: Any,
 ) -> Any:
     """The data set."""
     options: dict[str, Any] = {"size": size, "split_by": split_by, "train": train, "val": val, "labels": labels}
     options |= {"fill": fill, "groups": groups, "merge": merge} | ({} if cache is None else {"cache": cache})
-    found = read(data, root, download=download, own=data_option or (), **options)
+    return read(data, root, download=download, own=data_option or (), **options, **more)
+
+
+DATA_OPTIONS = parameters_of(read_data)[1:]
+
+
+def data_set(**given: Any) -> Any:
+    """The data set, of which something is said."""
+    found = read_data(**given)
     say(f"{found}")
     for note in found.notes:
         say(f"  {note}")
@@ -247,9 +275,6 @@ WEIGHTING = Part("weighting", tuple(options_of(Weighting, WEIGHTS)), make_weight
 # ---- a command of such parts
 
 
-Command = Callable[..., None]
-
-
 def takes(
     *parts: Part, check: Command = lambda: None, task: Callable[..., Any] = make_task
 ) -> Callable[[Command], Command]:
@@ -259,7 +284,7 @@ def takes(
     before that for what is wrong with them. Where the data is a run, that is the command's argument `run`.
     """
     task_part = Part("task", TASK_OPTIONS, lambda **given: task(**task_arguments(**given)))
-    data_part = Part("data", parameters_of(data_set), lambda **given: data_set(**given))
+    data_part = Part("data", parameters_of(read_data), lambda **given: data_set(**given))
 
     def decorated(command: Command) -> Command:
         handled = {"data", "task", "run", *(part.argument for part in parts)}
@@ -283,10 +308,8 @@ def takes(
                 arguments["run"] = run if is_run else None
             command(data=data, task=task_, **arguments)
 
-        wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         del wrapped.__wrapped__
-        return wrapped
+        return with_parameters(wrapped, parameters)
 
     return decorated
 

@@ -18,7 +18,7 @@ OPTION = "--data-option"
 
 def read(source: str, root: Path | None, *, download: bool = False, own: Sequence[str] = (), **options: Any) -> Any:
     """A data set; `own` are options of its reader as NAME=VALUE."""
-    reader = reader_of(source, root_of(root))
+    reader, _ = reader_of(source, root_of(root))
     chosen = own_options(source, reader, own)
     if download:
         fetch_set(source, root_of(root), chosen, tell=say)
@@ -31,6 +31,6 @@ def read(source: str, root: Path | None, *, download: bool = False, own: Sequenc
 def own_options(source: str, reader: Callable[..., Any], given: Sequence[str]) -> dict[str, Any]:
     """Options of a reader from NAME=VALUE, each of the type that the reader asks for."""
     taken = {"progress", "cache", *FOR_FOLDERS}
-    hints = typing.get_type_hints(reader)
+    hints = typing.get_type_hints(getattr(reader, "func", reader))  # of a partial
     known = {name: hints[name] for name in options_of(reader) if name not in taken}
     return assignments(OPTION, given, known, f" for {source}")

@@ -22,8 +22,7 @@ SpaceName = Annotated[str, typer.Option(help="auto, images, simclr or graphs; th
 def check_search(space: str, out: Path | None) -> None:
     """Raise for options that no search can have."""
     one_of("space", space, SPACES)
-    if out is not None:
-        check_place(out, "search")
+    check_place(out, "search")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from augtree.baselines.methods import (
     Method,
     PolicyLike,
     check_domain,
+    check_names,
     fit,
     free_policies,
     is_free,
@@ -85,7 +86,9 @@ def compare(
     task = task or Classification()
     check_train_on(train_on, task)
     chosen = seeds_of(seeds)
-    methods = check_policies(free_policies(data, task) if policies is None else policies, data)
+    named = free_policies(data, task) if policies is None else policies
+    check_names(named, "must map at least one name to a policy")
+    methods = {name: check_policy(f"policies/{name}", policy, data) for name, policy in named.items()}
     free = [name for name, method in methods.items() if is_free(method)]
     judged_on = split_to_judge(data, train_on)
     if train_on != "train" and not all(isinstance(method, Policy) for method in methods.values()):
@@ -111,8 +114,7 @@ def compare(
         controls = [name for name, method in methods.items() if isinstance(method, Longer | Soup)]
         finished = [name for name, method in methods.items() if isinstance(method, Searched)]
         result = Comparison(task.metric, rows, free, judged_on, notes, controls, finished)
-        run.write("comparison.csv", result.to_csv().encode())
-        run.write("comparison.json", result.to_json().encode())
+        run.write_all({"comparison.csv": result.to_csv().encode(), "comparison.json": result.to_json().encode()})
         run.record_fact("status", "done")
         if all("failed" in row for row in rows):
             raise TaskError(f"every training failed, the first with: {rows[0]['failed']}")
@@ -179,23 +181,16 @@ def split_to_judge(data: Dataset, train_on: str) -> str:
     return "test" if counts["test"] else "val"
 
 
-def check_policies(policies: Mapping[str, PolicyLike], data: Dataset) -> dict[str, Method]:
-    """The policies as methods that work on such data, or an ArgumentError."""
-    if not isinstance(policies, Mapping) or not policies:
-        raise ArgumentError("policies", "must map at least one name to a policy", policies)
-    methods: dict[str, Method] = {}
-    for name, policy in policies.items():
-        if not isinstance(name, str) or not name.isprintable() or not name:
-            raise ArgumentError("policies", "must have names that are printable text", name)
-        place = f"policies/{name}"
-        methods[name] = method = method_of(policy, place, data)
-        if isinstance(method, Weighted):
-            check_domain(place, method.forest, method.on(data))
-        elif isinstance(method, Searched):
-            check_data(data, method.space)
-        else:
-            check_domain(place, (method if isinstance(method, Policy) else method.policy) or Identity(), data)
-    return methods
+def check_policy(place: str, policy: PolicyLike, data: Dataset) -> Method:
+    """A policy as a method that works on such data, or an ArgumentError."""
+    method = method_of(policy, place, data)
+    if isinstance(method, Weighted):
+        check_domain(place, method.forest, method.on(data))
+    elif isinstance(method, Searched):
+        check_data(data, method.space)
+    else:
+        check_domain(place, (method if isinstance(method, Policy) else method.policy) or Identity(), data)
+    return method
 
 
 def train_and_judge(trainer: Trainer, method: Method, seed: int, train_on: str) -> tuple[dict[str, Any], None]:

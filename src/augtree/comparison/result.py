@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from augtree.tables import figure, markdown, plus_minus, signed
+from augtree.tables import csv_text, figure, markdown, plus_minus, signed
 from augtree.training.metrics import METRICS
 
 SHOWN_GROUPS = 6
@@ -90,8 +88,7 @@ class Comparison:
 
     def _best(self, names: Sequence[str]) -> str | None:
         trained = [name for name in names if self._values(name)]
-        scores = {name: self._mean(name, "val") for name in trained}
-        known = {name: score for name, score in scores.items() if score is not None}
+        known = {name: found[0] for name in trained if (found := self._spread(name, "val"))}
         if not known:
             return trained[0] if trained else None
         return (max if METRICS[self.metric].higher_is_better else min)(known, key=lambda name: known[name])
@@ -111,11 +108,11 @@ class Comparison:
             difference, error = self._difference(name, reference)
         values = np.array(list(mine.values()))
         spread = float(values.std(ddof=1)) if len(values) > 1 else None
-        worst, val = self._spread(name, "worst_group"), self._mean(name, "val")
+        worst, val, cost = (self._spread(name, column) or (None, None) for column in ("worst_group", "val", "cost"))
         failed = (len(reasons), reasons[0] if reasons else "")
         groups = {group: found for group in self._groups() if (found := self._spread(name, f"group {group}"))}
-        figures = (len(mine), float(values.mean()), spread, difference, error, worst and worst[0], val, *failed)
-        return Line(name, *figures, worst_spread=worst and worst[1], cost=self._mean(name, "cost"), groups=groups)
+        figures = (len(mine), float(values.mean()), spread, difference, error, worst[0], val[0], *failed)
+        return Line(name, *figures, worst_spread=worst[1], cost=cost[0], groups=groups)
 
     def _difference(self, name: str, reference: str) -> tuple[float | None, float | None]:
         """By how much one is above another, paired by seed, with the standard error."""
@@ -139,10 +136,6 @@ class Comparison:
 
     def _failed(self, name: str) -> list[str]:
         return [row["failed"] for row in self.rows if row["policy"] == name and "failed" in row]
-
-    def _mean(self, name: str, column: str) -> float | None:
-        found = [row[column] for row in self.rows if row["policy"] == name and row.get(column) is not None]
-        return float(np.mean(found)) if found else None
 
     def verdict(self) -> str:
         """Whether the search helped; validation data chooses the policy of the search that this is about."""
@@ -214,13 +207,8 @@ class Comparison:
 
     def to_csv(self) -> str:
         """A row for each policy and seed."""
-        text = io.StringIO()
-        columns = list(dict.fromkeys(key for row in self.rows for key in row))
-        columns.sort(key=lambda column: column == "failed")  # at the end
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return text.getvalue()
+        columns = dict.fromkeys(key for row in self.rows for key in row)
+        return csv_text(self.rows, sorted(columns, key=lambda column: column == "failed"))  # at the end
 
     def to_json(self) -> str:
         """Everything."""

@@ -6,20 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from augtree.baselines.methods import restore_method
 from augtree.comparison.compare import compare
 from augtree.comparison.result import Comparison
 from augtree.data import Dataset
 from augtree.errors import RunError
-from augtree.evaluation.evaluate import resume as resume_evaluation
+from augtree.evaluation.evaluate import check_policy, evaluate_methods, task_for
+from augtree.evaluation.leakage import KnownLabels
+from augtree.evaluation.protocols import find_protocol
 from augtree.evaluation.result import Evaluation
-from augtree.forests import ForestResult
-from augtree.forests.search import resume as resume_forest
+from augtree.forests import ForestResult, fit_forest, search_forest
+from augtree.policies import Tree
 from augtree.runs.events import Watch, silent
-from augtree.runs.spec import Transforms, restore
+from augtree.runs.spec import Restored, Transforms, restore, restore_space
 from augtree.runs.store import read_spec
-from augtree.search import TreeResult
-from augtree.search import resume as resume_search
+from augtree.search import SearchOptions, TreeResult, search_tree
+from augtree.search.options import restore_scorer
 from augtree.tasks import Task
 
 Result = TreeResult | ForestResult | Comparison | Evaluation
@@ -66,36 +70,77 @@ def resume(
     True
 
     """
-    kind = read_spec(Path(folder)).get("kind")
+    spec = read_spec(Path(folder))
+    kind = spec.get("kind")
     if kind not in RESUMES:
         rule = "must be the run of a search, a forest, a comparison or an evaluation"
         raise RunError(f"{folder} {rule}, got {kind!r}")
-    return RESUMES[kind](
-        folder, data=data, task=task, transforms=transforms, budget=budget, workers=workers, watch=watch
-    )
-
-
-def resume_comparison(
-    folder: str | Path, *, data: Dataset | None, task: Task | None, transforms: Transforms, watch: Watch, **_: Any
-) -> Comparison:
-    """Go on with a comparison."""
+    if "scorer" in spec:
+        restore_scorer(spec["scorer"], Path(folder))  # refused before the data, which may take long to read
     run = restore(folder, data, task, transforms)
+    return RESUMES[kind](run, budget=budget, workers=workers, watch=watch)
+
+
+def resume_search(run: Restored, *, watch: Watch, **more: Any) -> TreeResult:
+    """Go on with the search for a tree."""
+    options = options_of(run, **more)
+    space = restore_space(run.spec["space"], run.reader)
+    return search_tree(run.data, run.task, space, **vars(options), out=run.folder, watch=watch)
+
+
+def resume_forest(run: Restored, *, watch: Watch, **more: Any) -> ForestResult:
+    """Go on with the search for a forest."""
+    options = options_of(run, **more, method="greedy")
+    space, how = restore_space(run.spec["space"], run.reader), {**vars(options), "method": run.spec["method"]}
+    return search_forest(run.data, run.task, space, **how, **weighting_of(run), out=run.folder, watch=watch)
+
+
+def options_of(run: Restored, *, budget: str | float | None, **more: Any) -> SearchOptions:
+    """The options of a search, with another budget where one is given."""
+    return SearchOptions.from_spec(run.spec, run.folder, budget=run.budget if budget is None else budget, **more)
+
+
+def resume_fit(run: Restored, *, watch: Watch, **_: Any) -> ForestResult:
+    """Go on with a weighted training for given trees."""
+    trees = {group: restored_tree(run.reader.policy(text)) for group, text in run.spec["trees"].items()}
+    how = {**weighting_of(run), "seed": run.spec["seed"]}
+    return fit_forest(run.data, run.task, trees, **how, out=run.folder, watch=watch)
+
+
+def weighting_of(run: Restored) -> dict[str, Any]:
+    """The options of a weighted training, and what it is compared with."""
+    return {"plain": run.spec["plain"], "pairs": run.spec["pairs"], **run.spec["weighting"]}
+
+
+def restored_tree(policy: object) -> Tree:
+    """A policy that is a tree."""
+    if not isinstance(policy, Tree):
+        raise RunError(f"a run of a forest must hold trees, got {policy}")
+    return policy
+
+
+def resume_comparison(run: Restored, *, watch: Watch, **_: Any) -> Comparison:
+    """Go on with a comparison."""
     methods = {name: restore_method(run.spec["policies"][name], run.reader) for name in run.spec["order"]}
     how = {name: run.spec[name] for name in ("seeds", "train_on")}
-    return compare(run.data, run.task, methods, **how, out=folder, watch=watch)
+    return compare(run.data, run.task, methods, **how, out=run.folder, watch=watch)
 
 
-def resume_without_budget(folder: str | Path, **how: Any) -> Evaluation:
-    """Go on with an evaluation, which has no budget."""
-    del how["budget"]
-    return resume_evaluation(folder, **how)
+def resume_evaluation(run: Restored, *, workers: int, watch: Watch, **_: Any) -> Evaluation:
+    """Go on with an evaluation."""
+    spec, protocol = run.spec, find_protocol(run.spec["protocol"])
+    given = {name: restore_method(spec["policies"][name], run.reader) for name in spec["order"]}
+    methods = {name: check_policy(name, method, run.data) for name, method in given.items()}
+    known = KnownLabels(np.array(spec["seen"], np.int64), spec.get("notes", ()))
+    task = task_for(protocol, run.task, run.data)
+    return evaluate_methods(run.data, task, methods, protocol, spec["seeds"], known, workers, run.folder, watch)
 
 
 RESUMES: dict[str, Callable[..., Result]] = {
     "search": resume_search,
     "forest": resume_forest,
-    "fit": resume_forest,
+    "fit": resume_fit,
     "compare": resume_comparison,
-    "evaluate": resume_without_budget,
+    "evaluate": resume_evaluation,
 }
 """By kind of run."""

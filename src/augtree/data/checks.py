@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.errors import ArgumentError, nearest
+from augtree.errors import ArgumentError, one_of
 
 
 def check_samples(samples: Tensor | tuple[Any, ...]) -> None:
@@ -81,6 +81,4 @@ def same_length(name: str, length: int, count: int) -> None:
 
 def place_of(name: str, value: str, known: Sequence[str]) -> int:
     """Where a name stands among the known ones."""
-    if value not in known:
-        raise ArgumentError(name, f"must be one of {', '.join(known)}{nearest(str(value), known)}", value)
-    return known.index(value)
+    return known.index(one_of(name, value, known))

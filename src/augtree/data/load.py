@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from augtree.data.graphs.tu import is_tu, tu_dataset
 from augtree.data.groups import By, group
 from augtree.data.named.catalogue import CATALOGUE, UNION
 from augtree.data.named.chestxray import read_chestxray14
-from augtree.data.named.cifar import read_cifar10, read_cifar100
+from augtree.data.named.cifar import CIFAR10, CIFAR100, read_cifar
 from augtree.data.named.digits import read_digits
 from augtree.data.named.download import fetch
-from augtree.data.named.fundus import read_aptos2019, read_jinchi, read_messidor2, read_retinopathy
-from augtree.data.named.idx import read_fashion_mnist, read_mnist
+from augtree.data.named.fundus import read_hospital, read_retinopathy
+from augtree.data.named.idx import read_idx_set
 from augtree.data.named.iwildcam import read_iwildcam
 from augtree.data.named.svhn import read_svhn
 from augtree.data.pictures.folder import read_folder
@@ -28,20 +29,18 @@ from augtree.errors import ArgumentError, DataError, nearest
 
 Reader = Callable[..., Dataset]
 READERS: dict[str, Reader] = {
-    "cifar10": read_cifar10,
-    "cifar100": read_cifar100,
+    "digits": read_digits,
+    "cifar10": partial(read_cifar, CIFAR10),
+    "cifar100": partial(read_cifar, CIFAR100),
     "svhn": read_svhn,
-    "mnist": read_mnist,
-    "fashion-mnist": read_fashion_mnist,
+    **{name: partial(read_idx_set, name) for name in ("mnist", "fashion-mnist")},
     "iwildcam": read_iwildcam,
-    "messidor2": read_messidor2,
-    "aptos2019": read_aptos2019,
-    "jinchi": read_jinchi,
+    **{name: partial(read_hospital, name) for name in UNION},
     "retinopathy": read_retinopathy,
     "chestxray14": read_chestxray14,
     "human-proteins": read_human_proteins,
 }
-"""Sets that are read from below the root; beside them are digits and the TU sets."""
+"""Sets that are read from below the root; beside them are the TU sets."""
 FOR_FOLDERS = ("size", "split_by")
 
 
@@ -127,15 +126,20 @@ def fetch_set(source: str, root: Path, options: Mapping[str, Any], **more: Any) 
 
 def find(source: str, root: Path, seed: int, options: Mapping[str, Any]) -> Dataset:
     """The data set that is meant."""
-    if source == "digits":
-        return read_digits(seed=seed, **check_options(source, read_digits, options))
-    if source in READERS:
-        return READERS[source](root, seed=seed, **check_options(source, READERS[source], options))
-    path = next((path for path in places(source, root) if path.exists()), None)
+    reader, path = reader_of(source, root)
     if path is None:
         raise unknown(source, root)
-    reader = reader_for(path)
     return reader(path, seed=seed, **check_options(source, reader, options))
+
+
+def reader_of(source: str, root: Path) -> tuple[Reader, Path | None]:
+    """What reads a set by its name or its path, and the path to read; None where nothing is there."""
+    if source in READERS:
+        return READERS[source], root
+    path = next((path for path in places(source, root) if path.exists()), None)
+    if path is None:
+        return tu_dataset if source in CATALOGUE else read_folder, None
+    return reader_for(path), path
 
 
 def reader_for(path: Path) -> Reader:
@@ -161,14 +165,6 @@ def options_of(reader: Reader) -> dict[str, Any]:
     """The options of a reader, with what they are where they are left out."""
     parameters = inspect.signature(reader).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "seed"}
-
-
-def reader_of(source: str, root: Path) -> Reader:
-    """What reads a set by its name or its path, whether it is there or not."""
-    if source in CATALOGUE:
-        return read_digits if source == "digits" else READERS.get(source, tu_dataset)
-    path = next((path for path in places(source, root) if path.exists()), None)
-    return read_folder if path is None else reader_for(path)
 
 
 def places(source: str, root: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from augtree.baselines.methods import (
     PolicyLike,
     check_domain,
+    check_names,
     fit,
     free_policies,
     method_of,
     policy_of,
-    restore_method,
     seeds_of,
 )
 from augtree.data import Dataset
@@ -30,7 +30,7 @@ from augtree.policies import Forest
 from augtree.policies.codec import to_json
 from augtree.runs.events import Planned, Trained, Watch, silent
 from augtree.runs.failures import attempt
-from augtree.runs.spec import Transforms, begin, restore, run_spec
+from augtree.runs.spec import begin, run_spec
 from augtree.runs.store import Run
 from augtree.tasks import Contrastive, Task
 from augtree.tasks.contrastive import ContrastiveTrainer
@@ -108,27 +108,6 @@ def evaluate(
     return evaluate_methods(data, task, methods, how, seeds_of(seeds), known, workers, out, watch)
 
 
-def resume(
-    folder: str | Path,
-    *,
-    data: Dataset | None = None,
-    task: Task | None = None,
-    transforms: Transforms = (),
-    workers: int = 1,
-    watch: Watch = silent,
-) -> Evaluation:
-    """Resume an evaluation; the result is the same as without the interruption."""
-    run = restore(folder, data, task, transforms)
-    spec, how = run.spec, find_protocol(run.spec["protocol"])
-    methods = {
-        name: check_policy(name, restore_method(spec["policies"][name], run.reader), run.data)
-        for name in spec["order"]
-    }
-    known = KnownLabels(np.array(spec["seen"], np.int64), spec.get("notes", ()))
-    own = task_for(how, run.task, run.data)
-    return evaluate_methods(run.data, own, methods, how, spec["seeds"], known, workers, folder, watch)
-
-
 def evaluate_methods(
     data: Dataset,
     task: Contrastive,
@@ -164,8 +143,7 @@ def evaluate_methods(
         rows = list(table.rows(run, encoders, seeds, watch))
         words = {name: in_words(method) for name, method in methods.items()}
         result = Evaluation(protocol.name, rows, words, left_out, [*notes, *failures(rows)])
-        run.write("evaluation.csv", result.to_csv().encode())
-        run.write("evaluation.json", result.to_json().encode())
+        run.write_all({"evaluation.csv": result.to_csv().encode(), "evaluation.json": result.to_json().encode()})
         run.record_fact("status", "done")
         if all("failed" in row for row in rows):
             raise TaskError(f"every row of the table failed, the first with: {rows[0]['failed']}")
@@ -180,11 +158,12 @@ class Table:
     protocol: Protocol
     known: KnownLabels
     workers: int
+    others: list[ContrastiveTrainer] = field(default_factory=list)
+    """Beside `trainer`, those whose passes count."""
 
     def untrained(self) -> dict[str, Encoder]:
         """The encoders without a training: random and, where the task begins with a file, pretrained."""
         task = self.trainer.task
-        self.others: list[ContrastiveTrainer] = []
         if task.options.get("weights") is None:
             return {RANDOM: lambda seed: (self.trainer, self.trainer.fresh(seed))}
         without = {name: value for name, value in task.options.items() if name != "weights"}
@@ -238,7 +217,7 @@ class Table:
     @property
     def passes(self) -> tuple[int, int]:
         """The samples that went forward and backward through the models."""
-        trainers = [self.trainer, *getattr(self, "others", [])]
+        trainers = [self.trainer, *self.others]
         return sum(t.passes.forward for t in trainers), sum(t.passes.backward for t in trainers)
 
 
@@ -258,19 +237,12 @@ def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, 
     if policies is None:
         return free_policies(data, task)
     if isinstance(policies, Policy | Weighted | str | Path):
-        return {str(policies) if isinstance(policies, str | Path) else "policy": policies}
-    if not isinstance(policies, Mapping) or not policies:
-        raise ArgumentError("policies", "must be a policy, or map at least one name to a policy", policies)
-    named: Mapping[str, PolicyLike] = policies
-    return named
+        policies = {str(policies) if isinstance(policies, str | Path) else "policy": policies}
+    return check_names(policies, "must be a policy, or map at least one name to a policy", (RANDOM, PRETRAINED))
 
 
-def check_policy(name: Any, given: PolicyLike, data: Dataset) -> Policy | Weighted:
+def check_policy(name: str, given: PolicyLike, data: Dataset) -> Policy | Weighted:
     """A policy as a method that trains an encoder on such data, or an ArgumentError."""
-    if not isinstance(name, str) or not name.isprintable() or not name or name in (RANDOM, PRETRAINED):
-        raise ArgumentError(
-            "policies", f"must have names that are printable text, other than {RANDOM} and {PRETRAINED}", name
-        )
     place = f"policies/{name}"
     method = policy_of(given, place, data) if is_name(given) else method_of(given, place, data)
     if not isinstance(method, Policy | Weighted):

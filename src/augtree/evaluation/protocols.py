@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from augtree import models
 from augtree.data import Dataset
@@ -211,14 +210,13 @@ class Judged(NamedTuple):
     accuracy: float
     c: float
     """Its penalty."""
-    predicted: NDArray[np.int64]
 
 
 def judge_fold(protocol: Protocol, train: tuple[Floats, Rows], test: tuple[Floats, Rows], workers: int = 1) -> Judged:
     """A classifier fitted to some features and labels, judged on others."""
     model = fitted(protocol, *train, workers)
-    predicted = model.predict(test[0])
-    return Judged(float((predicted == test[1]).mean()), float(model.named_steps["model"].C), predicted)
+    accuracy = (model.predict(test[0]) == test[1]).mean()
+    return Judged(float(accuracy), float(model.named_steps["model"].C))
 
 
 def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1) -> Any:

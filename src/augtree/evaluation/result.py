@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from augtree.tables import figure, markdown
+from augtree.tables import csv_text, figure, markdown
 
 
 @dataclass(frozen=True)
@@ -71,13 +69,9 @@ class Evaluation:
 
     def to_csv(self) -> str:
         """The accuracies as CSV: a line for each row of the table, seed and fold."""
-        text = io.StringIO()
         columns = ["row", "seed", "fold", "accuracy", "c", "fitted", "tested"]
         columns += ["failed"] if any("failed" in row for row in self.rows) else []
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return csv_text(self.rows, columns)
 
     def to_json(self) -> str:
         """Everything."""

@@ -17,6 +17,7 @@ from augtree.forests.mirror import effective_size
 from augtree.forests.options import Weighting
 from augtree.forests.plain import compare_with_plain
 from augtree.forests.result import ForestResult, measures_by_group
+from augtree.forests.weighted import check_groups_match
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import to_json
 from augtree.runs.events import Planned, Watch, silent
@@ -157,9 +158,7 @@ def check_trees(data: Dataset, trees: Mapping[str, Tree | str | Path] | None) ->
         return {group: Tree() for group in data.group_names}
     if not isinstance(trees, Mapping):
         raise ArgumentError("trees", "must map each group to its tree", trees)
-    for group in {*data.group_names} ^ {*trees}:
-        rule = f"must have one for each group of the data ({', '.join(data.group_names)}) and no other"
-        raise ArgumentError("trees", rule, f"{group} {'missing' if group in data.group_names else 'beside them'}")
+    check_groups_match("trees", "one", trees, data)
     checked = {}
     for group in data.group_names:
         value: Any = trees[group]
@@ -176,7 +175,7 @@ def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> N
     """Write the result files."""
     if run.folder is None:
         return
-    content = {
+    files = {
         "forest.json": to_json(result.forest).encode(),
         "forest.svg": result.forest.to_svg().encode(),
         "weights.csv": result.weights_csv().encode(),
@@ -184,5 +183,4 @@ def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> N
         **model_files(result.model, task.spec(), data.classes, result.mean, result.std),
         "result.json": result.to_json().encode(),
     }
-    for name, file in content.items():
-        run.write(name, file)
+    run.write_all(files)

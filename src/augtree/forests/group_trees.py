@@ -16,15 +16,15 @@ import torch
 
 from augtree.data import Dataset
 from augtree.errors import ArgumentError
-from augtree.runs.events import Event, Watch, silent
+from augtree.runs.events import Event, Watch
 from augtree.runs.store import Run
 from augtree.search.branches import CONTEXT, WORKER_DIED
 from augtree.search.result import TreeResult
 from augtree.search.search import search_tree
 from augtree.tasks import Task
-from augtree.transforms import Space, Transform
+from augtree.transforms import Space
 
-Job = tuple[Dataset, Task, list[Transform], dict[str, Any]]
+Job = dict[str, Any]
 """The arguments of a group's search."""
 LONGEST = 60
 """A folder's name has at most this many letters of its group's name."""
@@ -57,7 +57,8 @@ def trees_of_groups(
     """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
     jobs: dict[str, Job] = {}
     for i, name in enumerate(data.group_names):
-        jobs[name] = (group_alone(data, name), task, list(space), {**how, "out": folder_of(run.folder, i, name)})
+        own = {"data": group_alone(data, name), "out": folder_of(run.folder, i, name)}
+        jobs[name] = {**how, **own, "task": task, "space": list(space)}
     results = search_all(jobs, workers, watch)
     return {name: results[name] for name in data.group_names}
 
@@ -67,8 +68,8 @@ def search_all(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, Tr
     results: dict[str, TreeResult] = {}
     if workers == 1 or len(jobs) == 1:
         for number, (name, job) in enumerate(jobs.items(), 1):
-            watch(GroupStarted(name, number, len(jobs), str(job[0])))
-            results[name] = search_group(*job, watch)
+            watch(GroupStarted(name, number, len(jobs), str(job["data"])))
+            results[name] = search_tree(**job, watch=watch)
         return results
     others = set(active_children())
     with ProcessPoolExecutor(min(workers, len(jobs)), CONTEXT, begin_worker, (torch.get_num_threads(),)) as pool:
@@ -89,16 +90,9 @@ def search_all(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, Tr
     return results
 
 
-def search_group(
-    data: Dataset, task: Task, space: list[Transform], how: dict[str, Any], watch: Watch = silent
-) -> TreeResult:
-    """Search one group's tree."""
-    return search_tree(data, task, space, **how, watch=watch)
-
-
 def search_packed(job: bytes) -> TreeResult:
-    """`search_group` in a worker, which gets its arguments pickled."""
-    return search_group(*pickle.loads(job))  # noqa: S301 - never from a file
+    """Search one group's tree in a worker, which gets its arguments pickled."""
+    return search_tree(**pickle.loads(job))  # noqa: S301 - never from a file
 
 
 def begin_worker(threads: int) -> None:

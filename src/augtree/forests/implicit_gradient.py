@@ -134,9 +134,4 @@ def vjp(value: Tensor, inputs: Sequence[Tensor], by: Tensor | None = None, *, cr
     found = torch.autograd.grad(
         value, inputs, by, retain_graph=True, create_graph=create_graph, allow_unused=True, materialize_grads=True
     )
-    return flat(found)
-
-
-def flat(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors as one vector."""
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+    return torch.cat([tensor.reshape(-1) for tensor in found])

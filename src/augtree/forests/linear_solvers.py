@@ -42,17 +42,13 @@ class Attempt(NamedTuple):
         return Solved(self.x, residual, int(iterations), failed)
 
 
-def conjugate_gradients(
-    product: Product, v: Tensor, *, damping: float = 0.0, iterations: int = 10, tolerance: float = 1e-2
-) -> Solved:
-    """Solve (H + damping) x = v with at most `iterations` products; it fails where H is not positive."""
-    return attempt(product, v, damping=damping, iterations=iterations, tolerance=tolerance).solved()
-
-
 def attempt(
     product: Product, v: Tensor, *, damping: float, iterations: int, tolerance: float, stop_early: bool = True
 ) -> Attempt:
-    """Conjugate gradients; without `stop_early`, as a recorded CUDA graph needs it, all products are computed."""
+    """Solve (H + damping) x = v by conjugate gradients, with at most `iterations` products.
+
+    Without `stop_early`, as a recorded CUDA graph needs it, all products are computed.
+    """
     x, rest, direction = torch.zeros_like(v), v, v
     first = square = v @ v
     going = first > 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +17,7 @@ from augtree.errors import ArgumentError
 from augtree.policies import Forest
 from augtree.search.play import in_words
 from augtree.search.result import TreeResult
-from augtree.tables import markdown
+from augtree.tables import csv_text, markdown
 from augtree.tasks.trainer import Trainer
 from augtree.training.metrics import METRICS
 from augtree.training.state import Passes, State
@@ -183,25 +181,16 @@ class ForestResult:
 
     def weights_csv(self) -> str:
         """The history of the weights as CSV: a row for each update."""
-        text = io.StringIO()
-        columns = [f"{what} {group}" for what in ("w", "d", "outer") for group in self.weights]
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["step", *columns, "residual", "iterations", "product", "skipped"])
-        for row in self.history:
-            cells = [(row[what] or {}).get(group) for what in ("w", "d", "outer") for group in self.weights]
-            writer.writerow(
-                [row["step"], *cells, *(row[c] for c in ("residual", "iterations", "product", "skipped"))]
-            )
-        return text.getvalue()
+        by_group = {f"{what} {group}": (what, group) for what in ("w", "d", "outer") for group in self.weights}
+        rows = [
+            row | {column: (row[what] or {}).get(group) for column, (what, group) in by_group.items()}
+            for row in map(dict, self.history)
+        ]
+        return csv_text(rows, ["step", *by_group, "residual", "iterations", "product", "skipped"])
 
     def groups_csv(self) -> str:
         """The measures as CSV: a row for each split and group."""
-        text = io.StringIO()
-        rows = self.table()
-        writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue()
+        return csv_text(self.table())
 
 
 def most_important(found: TreeResult | None) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from augtree.data import Dataset
 from augtree.data.groups import check_groups
-from augtree.errors import ArgumentError, RunError, one_of
+from augtree.errors import ArgumentError, one_of
 from augtree.forests.fit import fit_forest, forest_result, measured, skipped_updates, write_forest
 from augtree.forests.group_trees import group_alone, trees_of_groups
 from augtree.forests.options import Weighting
@@ -26,11 +26,11 @@ from augtree.forests.shared_trunk import SharedTrunk
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.runs.events import Note, Watch, silent
-from augtree.runs.spec import Transforms, begin, restore, restore_space, run_spec, space_spec
+from augtree.runs.spec import begin, run_spec, space_spec
 from augtree.runs.store import Run, read_spec
 from augtree.search.branches import check_sendable
 from augtree.search.cooldown_search import searched_space
-from augtree.search.options import H, SearchOptions, restore_scorer
+from augtree.search.options import H, SearchOptions
 from augtree.search.result import TreeResult, cost_of
 from augtree.search.scorers import ScorerOptions
 from augtree.search.scorers.base import ScoringContext
@@ -78,22 +78,14 @@ def search_forest(
         The data set, in groups; each needs validation samples.
     task
         Model, length of a training, metric; by default `Classification()`.
-    space
-        The transforms to search among; by default `spaces.auto(data)`.
-    depth
-        Levels of a group's tree.
+    space, depth
+        As in `search_tree`.
     scorer
         cooldown with method "shared"; density or retrain with method "paper".
-    probabilities
-        The probabilities that a node may have (method "paper").
-    seed
-        The same seed gives the same result.
-    out
-        The folder of the run; without one, nothing is saved.
-    budget
+    probabilities, seed, out
+        As in `search_tree`.
+    budget, check
         As in `search_tree`; with method "paper", for each group's search.
-    check
-        As in `search_tree`, for each group's search (method "paper").
     workers
         Cool-downs (with method "paper": searches) side by side; the result is the same.
     method
@@ -133,7 +125,7 @@ def search_forest(
     if options.workers > 1:
         check_sendable(task, space, options.workers)
     beside = {"plain": plain, "pairs": pairs}
-    more = {**options.spec(), "method": method, "weighting": weights.spec(), **beside}
+    more = {**options.spec(), "check": options.check, "method": method, "weighting": weights.spec(), **beside}
     if method == "paper":
         spec = run_spec("forest", data, task, space=space_spec(space), **more)
         return by_the_paper(data, task, space, options, spec, out, watch, {**beside, **weighting})
@@ -233,43 +225,3 @@ def status_of(folder: Path | None) -> str:
         return "done"
     with Run.open(folder, write=False) as run:
         return str(run.fact("status"))
-
-
-def resume(
-    folder: str | Path,
-    *,
-    data: Dataset | None = None,
-    task: Task | None = None,
-    transforms: Transforms = (),
-    budget: str | float | None = None,
-    workers: int = 1,
-    watch: Watch = silent,
-) -> ForestResult:
-    """Resume a forest; the result is the same as without the interruption."""
-    place = Path(folder)
-    if read_spec(place)["kind"] == "forest":
-        restore_scorer(read_spec(place)["scorer"], place)  # refused before the data is read
-    run = restore(place, data, task, transforms)
-    spec, common = run.spec, {"seed": run.spec["seed"], "out": folder, "watch": watch}
-    common |= {"plain": spec["plain"], "pairs": spec["pairs"], **spec["weighting"]}
-    if spec["kind"] == "fit":
-        trees = {group: restored_tree(run.reader.policy(text)) for group, text in spec["trees"].items()}
-        return fit_forest(run.data, run.task, trees, **common)
-    budget = run.budget if budget is None else budget
-    options = SearchOptions.from_spec(spec, place, budget=budget, method="greedy")
-    return search_forest(
-        run.data,
-        run.task,
-        restore_space(spec["space"], run.reader),
-        **{name: getattr(options, name) for name in ("depth", "scorer", "probabilities", "check", "budget")},
-        workers=workers,
-        method=spec["method"],
-        **common,
-    )
-
-
-def restored_tree(policy: object) -> Tree:
-    """A policy that is a tree."""
-    if not isinstance(policy, Tree):
-        raise RunError(f"a run of a forest must hold trees, got {policy}")
-    return policy

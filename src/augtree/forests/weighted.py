@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,7 @@ class Weighted:
         found = data if self.groups is None else group(data, self.groups)
         if self.merge is not None:
             found = joined_as(found, self.forest.groups)
-        for name in {*found.group_names} ^ {*self.forest.groups}:
-            rule = f"must have a tree for each group of the data ({', '.join(found.group_names)}) and no other"
-            raise ArgumentError("forest", rule, f"{name} {'missing' if name in found.group_names else 'beside them'}")
+        check_groups_match("forest", "a tree", self.forest.groups, found)
         check_groups(found, self.weighting.fewest_val)
         return found
 
@@ -78,6 +77,13 @@ class Weighted:
             "groups": self.groups,
             "merge": self.merge,
         }
+
+
+def check_groups_match(field: str, what: str, trees: Iterable[str], data: Dataset) -> None:
+    """Raise where the groups of trees are not those of the data."""
+    for name in {*data.group_names} ^ {*trees}:
+        rule = f"must have {what} for each group of the data ({', '.join(data.group_names)}) and no other"
+        raise ArgumentError(field, rule, f"{name} {'missing' if name in data.group_names else 'beside them'}")
 
 
 def restore_weighted(spec: dict[str, Any], reader: Reader) -> Weighted:

@@ -7,7 +7,7 @@ and all layers and their gradients go over them in that order.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,13 +15,6 @@ from torch import Tensor
 
 from augtree.errors import InputError
 from augtree.transforms.graph_batch import in_order
-
-
-class Bags(NamedTuple):
-    """The rows to sum: those of sum i are rows[starts[i] : starts[i + 1]]."""
-
-    rows: Tensor
-    starts: Tensor
 
 
 class Sums:
@@ -42,12 +35,12 @@ class Sums:
         return cls(torch.arange(len(graph), device=graph.device), graph, (len(graph), graphs))
 
     @cached_property
-    def forward_bags(self) -> Bags:
-        """The input rows of each output row."""
+    def forward_bags(self) -> tuple[Tensor, Tensor]:
+        """The input rows of all output rows, and where those of each begin."""
         return in_bags(self.sources, self.targets, self.sizes[1])
 
     @cached_property
-    def backward_bags(self) -> Bags:
+    def backward_bags(self) -> tuple[Tensor, Tensor]:
         """Those of the transposed map, for gradients."""
         return in_bags(self.targets, self.sources, self.sizes[0])
 
@@ -87,9 +80,12 @@ class SumFunction(torch.autograd.Function):
         return SumFunction.apply(tangent, ctx.sums, ctx.transposed)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def in_bags(rows: Tensor, keys: Tensor, count: int) -> Bags:
-    """Rows sorted by their key (from 0 to count - 1), in their old order where keys are equal."""
+def in_bags(rows: Tensor, keys: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Rows sorted by their key (from 0 to count - 1), in their old order where keys are equal, and where each begins.
+
+    Those of key i are rows[starts[i] : starts[i + 1]].
+    """
     starts = torch.cat([keys.new_zeros(1), torch.bincount(keys, minlength=count).cumsum(0)])
     if len(starts) > count + 1:
         raise InputError(f"an edge must join nodes from 0 to {count - 1}, got {int(keys.max())}")
-    return Bags(in_order(rows, keys).contiguous(), starts)
+    return in_order(rows, keys).contiguous(), starts

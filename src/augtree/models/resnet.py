@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from augtree.errors import ArgumentError
+from augtree.errors import one_of
 from augtree.models.base import Inputs, Model, conv, global_average
 
 STEMS = ("auto", "small", "large")
@@ -73,8 +73,7 @@ class ResNet(Model):
 
     def __init__(self, inputs: Inputs, block: type[Block], blocks: tuple[int, int, int, int], stem: str) -> None:
         super().__init__()
-        if stem not in STEMS:
-            raise ArgumentError("stem", f"must be one of {', '.join(STEMS)}", stem)
+        one_of("stem", stem, STEMS)
         self.large = stem == "large" or (stem == "auto" and inputs.size > SMALL_UP_TO)
         self.conv1 = conv(inputs.channels, 64, 7, 2) if self.large else conv(inputs.channels, 64)
         self.bn1 = nn.BatchNorm2d(64)

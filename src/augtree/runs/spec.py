@@ -82,7 +82,10 @@ class Restored:
     @property
     def budget(self) -> str | float | None:
         """The budget that the run was given."""
-        return self.spec["budget"] if "budget" in self.spec else recorded_budget(self.folder)
+        if "budget" in self.spec:
+            return cast("str | float | None", self.spec["budget"])
+        with Run.open(self.folder, write=False) as run:
+            return cast("str | float | None", run.fact("budget"))
 
 
 def restore(
@@ -134,10 +137,3 @@ def restore_space(spec: Any, reader: Reader) -> Space:
     }
     own = parts["own"] if spec["combines"] else None
     return Space(parts["candidates"], basics=parts["basics"], own=own)
-
-
-def recorded_budget(folder: Path) -> str | float | None:
-    """The budget that a run was given, where it is no part of its specification."""
-    with Run.open(folder, write=False) as run:
-        budget: str | float | None = run.fact("budget")
-        return budget

@@ -12,7 +12,6 @@ the byte.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import time
@@ -21,10 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from augtree.errors import OtherRunError, RunError, need
+from augtree.errors import OtherRunError, RunError
 from augtree.files import check_folder, make_folder, write_atomically
 from augtree.runs import faults
 
@@ -159,39 +157,14 @@ class Run:
         row = self.store.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
         return default if row is None else json.loads(row[0])
 
-    # ---- checkpoints
+    # ---- results
 
-    def save_checkpoint(self, name: str, tensors: Mapping[str, torch.Tensor], step: int) -> str:
-        """Write a checkpoint and return its hash; a run in memory keeps none."""
-        if self.folder is None:
-            return ""
-        plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
-        content: bytes = need("safetensors.torch", "train").save(plain, {"step": str(step)})
-        write_atomically(self.folder / "checkpoints" / f"{name}.safetensors", content)
-        faults.point("checkpoint.written")
-        return hashlib.sha256(content).hexdigest()
-
-    def load_checkpoint(self, name: str, sha256: str) -> dict[str, torch.Tensor] | None:
-        """A checkpoint, or None where its file is missing or damaged."""
-        if self.folder is None:
-            return None
-        path = self.folder / "checkpoints" / f"{name}.safetensors"
-        content = path.read_bytes() if path.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != sha256:
-            return None
-        found: dict[str, torch.Tensor] = need("safetensors.torch", "train").load(content)
-        return found
-
-    def drop_checkpoint(self, name: str) -> None:
-        """Remove a checkpoint, if it exists."""
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        """Write result files, by name, in this order."""
         if self.folder is not None:
-            (self.folder / "checkpoints" / f"{name}.safetensors").unlink(missing_ok=True)
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a result file."""
-        if self.folder is not None:
-            write_atomically(self.folder / name, content)
-            faults.point("result.written")
+            for name, content in files.items():
+                write_atomically(self.folder / name, content)
+                faults.point("result.written")
 
 
 COLUMNS = "key, value, losses, forward, backward, seconds"
@@ -203,8 +176,10 @@ def make_run_folder(place: Path) -> None:
     check_place(place)
 
 
-def check_place(place: Path, kind: str | None = None) -> None:
-    """Raise where no run (of a kind) can be; nothing is created."""
+def check_place(place: Path | None, kind: str | None = None) -> None:
+    """Raise where no run (of a kind) can be; nothing is created. None is a folder that is yet to be named."""
+    if place is None:
+        return
     check_folder(place)
     if (place / "spec.json").is_file():
         there = read_spec(place).get("kind")

@@ -1,6 +1,6 @@
 """The search for a tree: Algorithm 1, its scorers, its result.
 
-search_tree, resume           a search, and its continuation
+search_tree                   a search
 SearchOptions                 the options of a search
 Cooldown, Density, Retrain    the scorers with their options
 TreeResult, Cost, Importance  the result
@@ -10,7 +10,7 @@ from augtree.search.importance import Importance
 from augtree.search.options import SearchOptions
 from augtree.search.result import Cost, TreeResult
 from augtree.search.scorers import Cooldown, Density, Retrain
-from augtree.search.search import resume, search_tree
+from augtree.search.search import search_tree
 
 __all__ = [
     "Cooldown",
@@ -20,6 +20,5 @@ __all__ = [
     "Retrain",
     "SearchOptions",
     "TreeResult",
-    "resume",
     "search_tree",
 ]

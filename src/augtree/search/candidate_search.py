@@ -38,7 +38,7 @@ def search_by_candidates(context: ScoringContext, options: SearchOptions) -> Tre
 
         growth = grow(scorer.scorer(context), options.depth, context.seed, built)
     notes += notes_on(context, growth, options)
-    run.write("tree.json", to_json(growth.tree).encode())  # before the check, which takes a while
+    run.write_all({"tree.json": to_json(growth.tree).encode()})  # before the check, which takes a while
     free, failures = against_free(context, growth.tree, check) if check else ({}, [])
     result = TreeResult(
         tree=growth.tree,
@@ -51,9 +51,8 @@ def search_by_candidates(context: ScoringContext, options: SearchOptions) -> Tre
         deterministic=trainer.device.type == "cpu" or trainer.task.deterministic,
         out=run.folder,
     )
-    run.write("history.csv", result.history_csv().encode())
-    run.write("tree.svg", result.tree.to_svg().encode())
-    run.write("result.json", result.to_json().encode())
+    texts = {"history.csv": result.history_csv(), "tree.svg": result.tree.to_svg(), "result.json": result.to_json()}
+    run.write_all({name: text.encode() for name, text in texts.items()})
     run.record_fact("status", "spent" if growth.open else "done")
     return result
 

@@ -196,7 +196,7 @@ def write(run: Run, trainer: Trainer, result: TreeResult) -> None:
         return
     model, measures = cast(nn.Module, result.model), {"val": dict(result.measures)}
     task, classes = trainer.task.spec(), trainer.data.classes
-    content = {
+    files = {
         "tree.json": to_json(result.tree).encode(),
         "mixture.json": to_json(cast(Policy, result.mixture)).encode(),
         "single.json": to_json(cast(Policy, result.single)).encode(),
@@ -205,5 +205,4 @@ def write(run: Run, trainer: Trainer, result: TreeResult) -> None:
         **model_files(model, task, classes, result.mean, result.std, metrics=measures),
         "result.json": result.to_json().encode(),
     }
-    for name, file in content.items():
-        run.write(name, file)
+    run.write_all(files)

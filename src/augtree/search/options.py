@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from augtree.errors import ArgumentError, RunError, nearest, number, one_of, whole_number
+from augtree.errors import ArgumentError, RunError, number, one_of, whole_number
 from augtree.search.scorers import SCORERS, Cooldown, Retrain, ScorerOptions
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
@@ -99,12 +99,7 @@ class SearchOptions:
 
 def scorer_options(scorer: str | ScorerOptions) -> ScorerOptions:
     """A scorer by name, or as it is."""
-    if isinstance(scorer, ScorerOptions):
-        return scorer
-    if scorer not in SCORERS:
-        rule = f"must be one of {', '.join(SCORERS)}{nearest(str(scorer), SCORERS)}"
-        raise ArgumentError("scorer", rule, scorer)
-    return SCORERS[scorer]()
+    return scorer if isinstance(scorer, ScorerOptions) else SCORERS[one_of("scorer", scorer, SCORERS)]()
 
 
 def restore_scorer(spec: Mapping[str, Any], folder: Path) -> ScorerOptions:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,6 +14,7 @@ from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.importance import Importance
 from augtree.search.verdict import verdict_of
+from augtree.tables import csv_text
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import Passes, State
 
@@ -33,8 +32,9 @@ HISTORY = (
     "gain_se",
     "failed",
     "seconds",
+    "forward",
+    "backward",
 )
-HISTORY_PASSES = ("forward", "backward")
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,7 @@ class TreeResult:
 
     def history_csv(self) -> str:
         """Every scored candidate, a row each."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, [*HISTORY, *HISTORY_PASSES], extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.history)
-        return text.getvalue()
+        return csv_text(self.history, HISTORY)
 
 
 def history(run: Run) -> list[dict[str, Any]]:

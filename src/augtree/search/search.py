@@ -1,4 +1,4 @@
-"""`search_tree`: from data, a task and a space to a tree and a finished model; and `resume`, to continue one."""
+"""`search_tree`: from data, a task and a space to a tree and a finished model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, DataError, RunError
+from augtree.errors import ArgumentError, DataError
 from augtree.runs.events import Watch, silent
-from augtree.runs.spec import Transforms, begin, restore, restore_space, run_spec, space_spec
-from augtree.runs.store import read_spec
+from augtree.runs.spec import begin, run_spec, space_spec
 from augtree.search.branches import check_sendable
 from augtree.search.candidate_search import search_by_candidates
 from augtree.search.cooldown_search import search_by_cooldowns, searched_space
@@ -62,7 +61,7 @@ def search_tree(
     seed
         The seed of everything random.
     out
-        The run's folder: the same call again, or `resume(out)`, continues a search that was stopped.
+        The run's folder: the same call again, or `augtree.resume(out)`, continues a search that was stopped.
     budget
         What to spend: a time ("10m", "2h") or a number of trainings; cooldown spends 2 trainings by default.
     check
@@ -108,58 +107,6 @@ def search_tree(
         result = search_by_cooldowns(context, space, options)
         run.record_fact("status", "done")
         return result
-
-
-def resume(
-    folder: str | Path,
-    *,
-    data: Dataset | None = None,
-    task: Task | None = None,
-    transforms: Transforms = (),
-    budget: str | float | None = None,
-    workers: int = 1,
-    watch: Watch = silent,
-) -> TreeResult:
-    """Continue a search that was stopped; the result is the same as without interruption.
-
-    Parameters
-    ----------
-    folder
-        The run's folder.
-    data
-        The data set again, where it was made from arrays.
-    task
-        The task again, where its model is a function of your own.
-    transforms
-        The transforms of your own in the space.
-    budget
-        A larger budget, for a search by density or retrain that its budget has ended.
-    workers
-        The number of processes that run cool-downs; the result is the same.
-    watch
-        Called with every event of the search (`augtree.runs.events`).
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import augtree as at
-    >>> data, folder = at.data.load("digits", train=60, val=60), tempfile.mkdtemp()
-    >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=4, batch_size=16)
-    >>> result = at.search_tree(data, task, budget=0.5, out=folder)
-    >>> resume(folder).tree == result.tree
-    True
-
-    """
-    place = Path(folder)
-    spec = read_spec(place)
-    if spec["kind"] != "search":
-        raise RunError(f"{folder} must be the run of a search, got {spec['kind']}")
-    options = SearchOptions.from_spec(spec, place)  # before the data, which may take long to read
-    run = restore(place, data, task, transforms)
-    how = {name: getattr(options, name) for name in ("depth", "scorer", "probabilities", "seed", "check", "method")}
-    how["budget"] = run.budget if budget is None else budget
-    space = restore_space(spec["space"], run.reader)
-    return search_tree(run.data, run.task, space, **how, out=folder, workers=workers, watch=watch)
 
 
 def space_for(data: Dataset, task: Task, space: Space | Sequence[Transform] | None) -> Space:

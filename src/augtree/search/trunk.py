@@ -43,6 +43,8 @@ MOST_FACTORS = most_factors() - 1
 """The most factors of a design, with one contrast to spare; further factors are not tested."""
 BENEFIT = 2.0
 """A group keeps a factor that leaves all others, where it helps this group by this many standard errors."""
+AGREEMENT = 1.0
+"""Before the last look a factor leaves only groups whose own samples show harm of this many standard errors."""
 
 
 @dataclass(frozen=True)
@@ -287,15 +289,17 @@ class Trunk:
     def judge(self, number: int, place: float, factor: str, seen: dict[str, Effect], bar: float) -> Finding:
         """In which groups a factor leaves play.
 
-        In all, where it clearly harms all together, except for groups that it clearly helps; at a lower bar, in those
-        whose own samples agree; and in one alone that it clearly harms.
+        In all, where it clearly harms all together, except for groups that it clearly helps and, before the last look,
+        groups whose own samples do not agree: what has left cannot come back. At a lower bar, in those whose own
+        samples agree; and in one alone that it clearly harms.
         """
         before = [finding for finding in self.findings if finding.factor == factor]
         groups = {g: together([*(f.seen[g] for f in before if g in f.seen), e]) for g, e in seen.items()}
         common, own = shrunk(groups)
         sure = max(bar, self.options.sure)
         if common.z > sure:
-            left = [g for g, e in own.items() if e.z > -BENEFIT]
+            last = number == len(self.plan.looks) - 1
+            left = [g for g, e in own.items() if e.z > -BENEFIT and (last or groups[g].z > AGREEMENT)]
         else:
             left = [g for g, e in own.items() if e.z > (bar if common.z > bar else sure)]
         return Finding(number, round(place, 4), factor, common, own, tuple(left), seen)

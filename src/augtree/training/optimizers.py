@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -53,20 +52,6 @@ def like(vector: Tensor, parameter: Tensor) -> Tensor:
         out, inner, height, width = parameter.shape
         return vector.view(out, height, width, inner).permute(0, 3, 1, 2)
     return vector.view(parameter.shape)
-
-
-class Optimizer(Protocol):
-    """Changes the weights by the gradients; `scalars` holds the values that differ from step to step."""
-
-    moments: dict[str, Tensor]
-
-    def scalars(self, rates: Sequence[float], first: int) -> Tensor:
-        """The values of each step, a row each; `first` is the number of steps before."""
-        ...
-
-    def update(self, weights: Weights, scalars: Tensor) -> None:
-        """One step."""
-        ...
 
 
 @dataclass
@@ -120,3 +105,7 @@ class AdamW:
         second.mul_(self.betas[1]).addcmul_(weights.grads, weights.grads, value=1 - self.betas[1])
         size = second.sqrt().div_(scalars[2]).add_(self.epsilon)
         weights.values.mul_(scalars[0]).addcmul_(first.div(size), scalars[1])
+
+
+Optimizer = Sgd | AdamW
+"""Changes the weights by the gradients; `scalars` holds the values that differ from step to step, a row each."""

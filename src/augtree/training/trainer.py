@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -25,11 +25,13 @@ from augtree.training.device import autocast, configure_libraries, determinism, 
 from augtree.training.normalisation import normalisation
 from augtree.training.optimizers import AdamW, Optimizer, Sgd, Weights
 from augtree.training.sampling import Order, Rows, require_rows, stream
-from augtree.training.settings import Settings
 from augtree.training.state import Passes, State, named_tensors, seed_of, seeded
 from augtree.transforms import Identity
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_parts import parts_of
+
+if TYPE_CHECKING:
+    from augtree.tasks.base import Task
 
 Predictor = Callable[[Any, int], Tensor]
 """From a normalised batch and its length to a row for each sample."""
@@ -51,7 +53,7 @@ class ModelTrainer:
     each_once = False
     """Whether no batch may hold a sample twice."""
 
-    def __init__(self, task: Settings, data: Dataset) -> None:
+    def __init__(self, task: Task, data: Dataset) -> None:
         self.task, self.data = task, data
         self.device = device_of(task.device)
         self.pictures = data.domain == "image"

@@ -9,31 +9,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from augtree.errors import ArgumentError, InputError, whole_number
+from augtree.errors import InputError, one_of, whole_number
 from augtree.keys import Key
-from augtree.transforms import geometry, images
+from augtree.transforms import images
 from augtree.transforms.autoaugment import POLICIES
 from augtree.transforms.base import Identity, Transform
 from augtree.transforms.composites import CHOICE
+from augtree.transforms.geometry import Geometry, Rotate, ShearX, ShearY, TranslateX, TranslateY
 from augtree.transforms.operation import FILL, LEVEL, Operation, signs
 from augtree.transforms.pictures import Plan, Shape, merged
 
-GEOMETRY: tuple[type[Transform], ...] = (
-    geometry.ShearX,
-    geometry.ShearY,
-    geometry.TranslateX,
-    geometry.TranslateY,
-    geometry.Rotate,
-)
+GEOMETRY: tuple[type[Transform], ...] = (ShearX, ShearY, TranslateX, TranslateY, Rotate)
 TONES: tuple[type[Transform], ...] = (
-    images.Brightness,
-    images.Color,
-    images.Contrast,
-    images.Sharpness,
-    images.Posterize,
-    images.Solarize,
-    images.AutoContrast,
-    images.Equalize,
+    *(images.Brightness, images.Color, images.Contrast, images.Sharpness),
+    *(images.Posterize, images.Solarize, images.AutoContrast, images.Equalize),
 )
 PALETTE: tuple[type[Transform], ...] = (Identity, *GEOMETRY, *TONES)
 """What RandAugment and TrivialAugment choose from."""
@@ -59,7 +48,7 @@ class Choice:
             kind: type[Transform] = self.kinds[place] if place >= 0 else Identity
             if issubclass(kind, Operation):
                 rows = np.flatnonzero(which == place)
-                operation = kind(1.0, fill=self.fill) if issubclass(kind, geometry.Geometry) else kind(1.0)
+                operation = kind(1.0, fill=self.fill) if issubclass(kind, Geometry) else kind(1.0)
                 values = operation.values(level[rows], sign[rows], self.limit(kind, shape))
                 plans.append([[operation.work(key.take(rows), values, shape)]])
         return merged(plans)
@@ -74,8 +63,8 @@ class Choice:
         """The parameter at level 1; the wide range of translations is in pixels."""
         if not self.wide:
             return kind.limit
-        if kind in (geometry.TranslateX, geometry.TranslateY):
-            return kind.wide / (shape.width if kind is geometry.TranslateX else shape.height)
+        if kind in (TranslateX, TranslateY):
+            return kind.wide / (shape.width if kind is TranslateX else shape.height)
         return kind.wide
 
 
@@ -193,8 +182,7 @@ class AutoAugment(Drawn):
     """What geometric operations leave in uncovered pixels."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, str) or self.policy not in POLICIES:
-            raise ArgumentError("policy", f"must be one of {', '.join(POLICIES)}", self.policy)
+        one_of("policy", self.policy, POLICIES)
         whole_number("fill", self.fill, 0, 255)
 
     def choices(self, key: Key) -> Iterator[tuple[Choice, NDArray[np.int64], NDArray[np.float64], Key]]:

@@ -19,8 +19,45 @@ CHOICE = 8
 """The counter of the draw that chooses an operation; an operation's own draws come before it."""
 
 
+class Composite(Transform):
+    """A transform made of others, each with a number."""
+
+    route = Policy.route
+    describe = Policy.describe
+
+    @property
+    def pairs(self) -> tuple[tuple[Transform, float], ...]:
+        """The transforms, each with its number."""
+        raise NotImplementedError
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]
+        """That of the transforms."""
+        return common_domain(transform for transform, _ in self.pairs)
+
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]
+        """Whether one of the transforms mixes samples."""
+        return any(transform.mixes for transform, _ in self.pairs)
+
+
+def pairs_of(field: str, parts: Any, counts: range, rule: str, number_name: str) -> list[tuple[Transform, Any]]:
+    """The transforms among the parts, each with its number, which is 1 by default."""
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) not in counts:
+        raise ArgumentError(field, rule, parts)
+    pairs = []
+    for i, part in enumerate(parts):
+        transform, value = part if isinstance(part, Sequence) and len(part) == 2 else (part, 1.0)
+        if not isinstance(transform, Transform):
+            raise ArgumentError(f"{field}/{i}", f"must be a transform, or a transform and its {number_name}", part)
+        pairs.append((transform, value))
+    if len({transform.domain for transform, _ in pairs} - {"any"}) > 1:
+        raise ArgumentError(field, "must all work on pictures or all on graphs", [str(t) for t, _ in pairs])
+    return pairs
+
+
 @dataclass(frozen=True)
-class Chain(Transform):
+class Chain(Composite):
     """Independent steps in order, each applied with its own probability.
 
     >>> from augtree.transforms import ColorDistortion, GaussianBlur, RandomCrop
@@ -30,44 +67,23 @@ class Chain(Transform):
 
     steps: Sequence[Transform | tuple[Transform, float]] = ()
     """Transforms, each alone or with the probability that it is applied."""
-    route = Policy.route
-    describe = Policy.describe
 
     def __post_init__(self) -> None:
-        given: Any = self.steps
-        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) > LONGEST_CHAIN:
-            raise ArgumentError("steps", f"must be a list of at most {LONGEST_CHAIN} steps", given)
-        steps = []
-        for i, step in enumerate(given):
-            transform, p = step if isinstance(step, Sequence) and len(step) == 2 else (step, 1.0)
-            if not isinstance(transform, Transform):
-                raise ArgumentError(f"steps/{i}", "must be a transform, or a transform and its p", step)
+        rule = f"must be a list of at most {LONGEST_CHAIN} steps"
+        steps = pairs_of("steps", self.steps, range(LONGEST_CHAIN + 1), rule, "p")
+        for i, (transform, p) in enumerate(steps):
             number(f"steps/{i}/p", p, 0, 1)
             if transform.whole and p not in (0, 1):
                 rule = f"must be 1: {transform.name} changes shape or type, so it is for all samples"
                 raise ArgumentError(f"steps/{i}/p", rule, p)
-            steps.append((transform, float(p)))
-        for i, (transform, _) in enumerate(steps[:-1]):
-            if transform.final:
+            if transform.final and i < len(steps) - 1:
                 raise ArgumentError(f"steps/{i}", "must be the last step: it makes floats", str(transform))
-        if len({transform.domain for transform, _ in steps} - {"any"}) > 1:
-            raise ArgumentError("steps", "must all work on pictures or all on graphs", [str(t) for t, _ in steps])
-        object.__setattr__(self, "steps", tuple(steps))
+        object.__setattr__(self, "steps", tuple((transform, float(p)) for transform, p in steps))
 
     @property
     def pairs(self) -> tuple[tuple[Transform, float], ...]:
         """The steps, each with its probability."""
         return self.steps  # type: ignore[return-value]
-
-    @property
-    def domain(self) -> str:  # type: ignore[override]
-        """That of the steps."""
-        return common_domain(step for step, _ in self.pairs)
-
-    @property
-    def mixes(self) -> bool:  # type: ignore[override]
-        """Whether a step mixes samples."""
-        return any(step.mixes for step, _ in self.pairs)
 
     @property
     def whole(self) -> bool:  # type: ignore[override]
@@ -101,7 +117,7 @@ class Chain(Transform):
 
 
 @dataclass(frozen=True)
-class OneOf(Transform):
+class OneOf(Composite):
     """One of several transforms, drawn for each sample.
 
     >>> from augtree.transforms import RandAugment, TrivialAugment
@@ -111,24 +127,16 @@ class OneOf(Transform):
 
     choices: Sequence[Transform | tuple[Transform, float]] = ()
     """Transforms, each alone or with its relative weight, which is 1 by default."""
-    route = Policy.route
-    describe = Policy.describe
 
     def __post_init__(self) -> None:
-        given: Any = self.choices
-        if isinstance(given, str) or not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_CHOICES:
-            raise ArgumentError("choices", f"must be a list of 1 to {MOST_CHOICES} transforms", given)
+        rule = f"must be a list of 1 to {MOST_CHOICES} transforms"
+        given = pairs_of("choices", self.choices, range(1, MOST_CHOICES + 1), rule, "weight")
         choices = []
-        for i, choice in enumerate(given):
-            transform, weight = choice if isinstance(choice, Sequence) and len(choice) == 2 else (choice, 1.0)
-            if not isinstance(transform, Transform):
-                raise ArgumentError(f"choices/{i}", "must be a transform, or a transform and its weight", choice)
+        for i, (transform, weight) in enumerate(given):
             if transform.whole:
                 rule = "must not change shape or type, since it is for some samples only"
                 raise ArgumentError(f"choices/{i}", rule, str(transform))
             choices.append((transform, number(f"choices/{i}/weight", weight, 0, 1e9, open_low=True)))
-        if len({transform.domain for transform, _ in choices} - {"any"}) > 1:
-            raise ArgumentError("choices", "must all work on pictures or all on graphs", [str(t) for t, _ in choices])
         object.__setattr__(self, "choices", tuple(choices))
 
     @property
@@ -141,16 +149,6 @@ class OneOf(Transform):
         """The probability of each transform."""
         total = sum(weight for _, weight in self.pairs)
         return [weight / total for _, weight in self.pairs]
-
-    @property
-    def domain(self) -> str:  # type: ignore[override]
-        """That of the transforms."""
-        return common_domain(transform for transform, _ in self.pairs)
-
-    @property
-    def mixes(self) -> bool:  # type: ignore[override]
-        """Whether one of the transforms mixes samples."""
-        return any(transform.mixes for transform, _ in self.pairs)
 
     @property
     def random(self) -> bool:  # type: ignore[override]

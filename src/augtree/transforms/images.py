@@ -184,20 +184,6 @@ class SamplePairing(Operation):
 
 
 OPERATIONS: tuple[type[Operation], ...] = (
-    ShearX,
-    ShearY,
-    TranslateX,
-    TranslateY,
-    Rotate,
-    AutoContrast,
-    Invert,
-    Equalize,
-    Solarize,
-    Posterize,
-    Contrast,
-    Color,
-    Brightness,
-    Sharpness,
-    Cutout,
-    SamplePairing,
+    *(ShearX, ShearY, TranslateX, TranslateY, Rotate, AutoContrast, Invert, Equalize, Solarize, Posterize),
+    *(Contrast, Color, Brightness, Sharpness, Cutout, SamplePairing),
 )

@@ -8,19 +8,14 @@ from typing import Any, cast, overload
 from torch import Tensor
 
 from augtree.errors import ArgumentError, nearest
-from augtree.transforms import automatic, composites, crops
-from augtree.transforms import (
-    graphs as graph_ops,
-)
-from augtree.transforms import (
-    images as image_ops,
-)
-from augtree.transforms import (
-    simclr as simclr_ops,
-)
+from augtree.transforms import automatic, crops
 from augtree.transforms.base import Identity, Transform
+from augtree.transforms.composites import Chain
 from augtree.transforms.geometry import Geometry
+from augtree.transforms.graphs import FOUR, GraphCL, MaskNodes
+from augtree.transforms.images import OPERATIONS, Cutout, Plain
 from augtree.transforms.operation import FILL
+from augtree.transforms.simclr import ColorDistortion, GaussianBlur, GaussianNoise, Rotation, Sobel
 from augtree.transforms.wrap import Wrapped
 
 __all__ = ["Space", "auto", "graphs", "images", "simclr"]
@@ -130,7 +125,7 @@ class Space(Sequence[Transform]):
     @property
     def distinct(self) -> tuple[Transform, ...]:
         """The candidates without those that differ from another in a magnitude that has no effect."""
-        kept = {candidate.name if isinstance(candidate, image_ops.Plain) else candidate: candidate for candidate in
+        kept = {candidate.name if isinstance(candidate, Plain) else candidate: candidate for candidate in
                 reversed(self._candidates)}  # fmt: skip
         return tuple(reversed(kept.values()))
 
@@ -173,8 +168,8 @@ def images(*, composites: bool = False, fill: int = FILL) -> Space:
 
     """
     out: list[Transform] = []
-    for kind in image_ops.OPERATIONS:
-        filled = issubclass(kind, Geometry | image_ops.Cutout)
+    for kind in OPERATIONS:
+        filled = issubclass(kind, Geometry | Cutout)
         out += [kind(m, fill=fill) if filled else kind(m) for m in IMAGE_MAGNITUDES]  # type: ignore[call-arg]
     return Space(out + (composite_candidates(fill) if composites else []))
 
@@ -200,8 +195,8 @@ def auto(data: Any) -> Space:
     """
     if data.domain == "graph":
         featured = any(getattr(graph, "x", None) is not None for graph in data.samples)
-        kinds = [kind for kind in graph_ops.FOUR if featured or kind is not graph_ops.MaskNodes]
-        mixed = [graph_ops.GraphCL(0.2)] if featured else []
+        kinds = [kind for kind in FOUR if featured or kind is not MaskNodes]
+        mixed = [GraphCL(0.2)] if featured else []
         return Space([*(kind(m) for kind in kinds for m in GRAPH_MAGNITUDES), *mixed], own=())
     _, channels, height, width = cast(Tensor, data.samples).shape
     return Space(styles(data.fill, channels), basics=basics(height, width, data.fill), own=())
@@ -216,7 +211,7 @@ def basics(height: int, width: int, fill: int = FILL) -> list[Transform]:
 
 def styles(fill: int = FILL, channels: int = 3) -> list[Transform]:
     """RandAugment, TrivialAugment, their halves, AutoAugment's policy for CIFAR-10, Cutout on top of RandAugment."""
-    cutout = image_ops.Cutout(1.0, fill=fill, share=CUTOUT)
+    cutout = Cutout(1.0, fill=fill, share=CUTOUT)
     geometry: list[Transform] = [automatic.RandGeometry(m=m, fill=fill) for m in (9, 14)]
     geometry += [automatic.TrivialGeometry(fill=fill)]
     if channels not in (1, 3):  # the operations on colours know grey and RGB alone
@@ -225,7 +220,7 @@ def styles(fill: int = FILL, channels: int = 3) -> list[Transform]:
     out += [automatic.TrivialAugment(fill=fill), *geometry]
     out += [automatic.RandTones(m=m, fill=fill) for m in (9, 14)]
     out += [automatic.TrivialTones(fill=fill), automatic.AutoAugment("cifar10", fill=fill)]
-    return [*out, composites.Chain([automatic.RandAugment(fill=fill), cutout])]
+    return [*out, Chain([automatic.RandAugment(fill=fill), cutout])]
 
 
 def composite_candidates(fill: int) -> list[Transform]:
@@ -248,7 +243,7 @@ def graphs(*, composites: bool = False) -> Space:
     (21, 26)
 
     """
-    kinds = (*graph_ops.FOUR, *((graph_ops.GraphCL,) if composites else ()))
+    kinds = (*FOUR, *((GraphCL,) if composites else ()))
     return Space([kind(m) for kind in kinds for m in GRAPH_MAGNITUDES])
 
 
@@ -270,17 +265,17 @@ def simclr(*, composites: bool = False, fill: int = FILL) -> Space:
     """
     seven: list[Transform] = [
         crops.RandomCrop(),
-        image_ops.Cutout(1.0, share=0.5),
-        simclr_ops.Rotation(),
-        simclr_ops.ColorDistortion(),
-        simclr_ops.Sobel(),
-        simclr_ops.GaussianNoise(),
-        simclr_ops.GaussianBlur(),
+        Cutout(1.0, share=0.5),
+        Rotation(),
+        ColorDistortion(),
+        Sobel(),
+        GaussianNoise(),
+        GaussianBlur(),
     ]
     return Space(seven + ([simclr_chain(), *composite_candidates(fill)] if composites else []))
 
 
-def simclr_chain(colours: bool = True) -> composites.Chain:
+def simclr_chain(colours: bool = True) -> Chain:
     """SimCLR's crop, colours (jitter for 4 of 5, grey for 1 of 5) and blur for every other (Chen et al. 2020)."""
-    middle = [simclr_ops.ColorDistortion()] if colours else []
-    return composites.Chain([crops.RandomCrop(), *middle, (simclr_ops.GaussianBlur(), 0.5)])
+    middle = [ColorDistortion()] if colours else []
+    return Chain([crops.RandomCrop(), *middle, (GaussianBlur(), 0.5)])

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from augtree.errors import ArgumentError, InputError, TransformError, need, shown
+from augtree.errors import ArgumentError, InputError, TransformError, need, one_of, shown
 from augtree.keys import Key
 from augtree.transforms.base import Transform, check_magnitude
 from augtree.transforms.pictures import Plan, Shape, Work
@@ -71,8 +71,7 @@ class Wrapped(Transform):
             raise ArgumentError("name", "must not be that of a built-in transform", self.name)
         if not callable(self.function):
             raise ArgumentError("function", "must be callable", self.function)
-        if self.takes not in get_args(Takes):
-            raise ArgumentError("takes", f"must be one of {', '.join(get_args(Takes))}", self.takes)
+        one_of("takes", self.takes, get_args(Takes))
         if self.magnitude is not None:
             check_magnitude(self.magnitude)
             if self.takes == "albumentations":

@@ -11,8 +11,8 @@ TU = ("COLLAB", "DD", "IMDB-BINARY", "MUTAG", "NCI1", "PROTEINS", "REDDIT-BINARY
 
 def test_every_set_has_a_reader_and_every_reader_a_set(tmp_path):
     assert [one.name for one in SETS] == list(CATALOGUE)
-    assert {*CATALOGUE} == {*READERS, "digits", *TU}
-    assert all(reader_of(name, tmp_path) is tu_dataset for name in TU)
+    assert {*CATALOGUE} == {*READERS, *TU}
+    assert all(reader_of(name, tmp_path) == (tu_dataset, None) for name in TU)
 
 
 def test_every_set_says_what_it_is_and_where_it_is_from():

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 from augtree.data import load
-from augtree.data.named.cifar import CIFAR10, read_cifar10, read_cifar100
+from augtree.data.load import READERS
+from augtree.data.named.cifar import CIFAR10
 from augtree.errors import DataError
 from augtree.transforms import Chain, Flip, PadCrop
 
+read_cifar10, read_cifar100 = READERS["cifar10"], READERS["cifar100"]
 TRAIN, TEST, META = CIFAR10.train, CIFAR10.test, "batches.meta.txt"
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 

@@ -3,10 +3,12 @@ import pytest
 from PIL import Image
 
 from augtree.data import load
-from augtree.data.named.fundus import read_aptos2019, read_jinchi, read_messidor2, read_retinopathy
+from augtree.data.load import READERS
+from augtree.data.named.fundus import read_retinopathy
 from augtree.errors import ArgumentError, DataError
 
 COUNT = 30
+read_messidor2, read_aptos2019, read_jinchi = (READERS[name] for name in ("messidor2", "aptos2019", "jinchi"))
 
 
 def picture(path, value):

@@ -4,10 +4,12 @@ import struct
 import numpy as np
 import pytest
 
-from augtree.data.named.idx import read_fashion_mnist, read_idx, read_mnist
+from augtree.data.load import READERS
+from augtree.data.named.idx import read_idx
 from augtree.errors import DataError
 
 FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+read_mnist, read_fashion_mnist = READERS["mnist"], READERS["fashion-mnist"]
 
 
 def idx(values):

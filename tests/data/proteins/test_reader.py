@@ -9,7 +9,7 @@ import torch
 
 from augtree.data import load
 from augtree.data.proteins import build_proteins, read_human_proteins, read_proteins
-from augtree.data.proteins.reader import figures, is_proteins
+from augtree.data.proteins.reader import is_proteins
 from augtree.errors import ArgumentError, DataError
 from support.protein_files import MMCIF, MMCIF_PLDDT, MMCIF_TYPES, PDB, chain_pdb, gaf_line, write_inputs
 
@@ -161,7 +161,6 @@ def test_the_prebuilt_human_form(tmp_path, below):
     assert one.x.shape == (4, 21)
     assert [sample.x.argmax(dim=1).tolist() for sample in data.samples] == [[0, 1, 1, 20], [20, 20], [18]]
     assert data.source == {"source": "human-proteins", "root": str(tmp_path), "seed": 0}
-    assert figures(data) == {"graphs": 3, "functions": 2, "nodes": [1, 4], "degree": [0.0, 2.0]}
     assert read_human_proteins(tmp_path).fingerprint == data.fingerprint
 
 

@@ -258,7 +258,7 @@ def test_scorings_stay_within_the_bound(depth):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(rule="Exact"), "rule must be one of exact, sampled, entropy, got 'Exact'"),
+        (dict(rule="Exact"), r"rule must be one of exact, sampled, entropy \(did you mean exact\?\), got 'Exact'"),
         (dict(train=0), r"train must be a number in \(0, 10\], got 0"),
         (dict(temperature=-1), "temperature must be a number in"),
         (dict(temperature=math.nan), "temperature must be a number in"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,20 +69,18 @@ def holds(folder: Path, pattern: str) -> bool:
 
 TORONTO = "https://www.cs.toronto.edu/~kriz"
 IDX_FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
+    *("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    *("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 )
 TU_PAGE = "https://chrsmrrs.github.io/datasets/"
 NO_LICENCE = "none is stated; cite the authors"
 SEE_PAGE = "see its page"
 
 
-def idx_remotes(folder: str, base: str, sums: Sequence[str]) -> tuple[Remote, ...]:
-    """The four packed files of a set in idx form."""
-    names = [f"{name}.gz" for name in IDX_FILES]
-    return tuple(Remote(f"{folder}/{name}", f"{base}/{name}", md5) for name, md5 in zip(names, sums, strict=True))
+def idx_remotes(folder: str, base: str, sums: str) -> tuple[Remote, ...]:
+    """The four packed files of a set in idx form; `sums` are their published MD5."""
+    pairs = zip(IDX_FILES, sums.split(), strict=True)
+    return tuple(Remote(f"{folder}/{name}.gz", f"{base}/{name}.gz", md5) for name, md5 in pairs)
 
 
 def tu_set(name: str, about: str) -> Named:
@@ -168,12 +165,8 @@ SETS = (
         remotes=idx_remotes(
             "mnist",
             "https://ossci-datasets.s3.amazonaws.com/mnist",
-            (
-                "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-                "d53e105ee54ea40749a09fcbcd1e9432",
-                "9fb629c4189551a2d022fa330f9573f3",
-                "ec29112dd5afa0611ce80d1b7f02629c",
-            ),
+            "f68b3c2dcbeaaa9fbdd348bbdeb94873 d53e105ee54ea40749a09fcbcd1e9432 "
+            "9fb629c4189551a2d022fa330f9573f3 ec29112dd5afa0611ce80d1b7f02629c",
         ),
     ),
     Named(
@@ -187,12 +180,8 @@ SETS = (
         remotes=idx_remotes(
             "fashion-mnist",
             "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
-            (
-                "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-                "25c81989df183df01b3e8a0aad5dffbe",
-                "bef4ecab320f06d8554ea6380940ec79",
-                "bb300cfdad3c16e7a12a480ee83cd310",
-            ),
+            "8d4fb7e6c68d591d4c3dfef9ec88bf0d 25c81989df183df01b3e8a0aad5dffbe "
+            "bef4ecab320f06d8554ea6380940ec79 bb300cfdad3c16e7a12a480ee83cd310",
         ),
     ),
     Named(

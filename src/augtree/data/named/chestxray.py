@@ -24,20 +24,8 @@ from augtree.data.splits import Split, make_split
 from augtree.errors import DataError, shown
 
 FINDINGS = (
-    "Atelectasis",
-    "Cardiomegaly",
-    "Consolidation",
-    "Edema",
-    "Effusion",
-    "Emphysema",
-    "Fibrosis",
-    "Hernia",
-    "Infiltration",
-    "Mass",
-    "Nodule",
-    "Pleural_Thickening",
-    "Pneumonia",
-    "Pneumothorax",
+    *("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Effusion", "Emphysema", "Fibrosis", "Hernia"),
+    *("Infiltration", "Mass", "Nodule", "Pleural_Thickening", "Pneumonia", "Pneumothorax"),
 )
 NOTHING = "No Finding"
 LISTS = {"train_val_list.txt": 0, "test_list.txt": 2}

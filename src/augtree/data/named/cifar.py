@@ -61,18 +61,12 @@ CIFAR100 = Form(
 )
 
 
-def read_cifar10(root: str | Path, *, seed: int = 0) -> Dataset:
-    """CIFAR-10 from below a folder; a tenth of the training pictures, by class, are for validation."""
-    return read(CIFAR10, Path(root), seed)
+def read_cifar(form: Form, root: str | Path, *, seed: int = 0) -> Dataset:
+    """A set from below a folder; a tenth of the training pictures, by class, are for validation.
 
-
-def read_cifar100(root: str | Path, *, seed: int = 0) -> Dataset:
-    """CIFAR-100 with its fine labels, split as CIFAR-10; the column "coarse" has the names of the 20 coarse ones."""
-    return read(CIFAR100, Path(root), seed)
-
-
-def read(form: Form, root: Path, seed: int) -> Dataset:
-    """A set in one of the two forms."""
+    CIFAR-100 has its fine labels; its column "coarse" has the names of the 20 coarse ones.
+    """
+    root = Path(root)
     files, notes = find_files(form, root)
     names = [names_of(form, root, meta, files[meta]) for meta in form.metas]
     batches = [records(form, files[name], f"{root}: {name}") for name in form.train]

@@ -10,7 +10,7 @@ from augtree.data.splits import make_split
 from augtree.errors import need
 
 
-def read_digits(*, seed: int = 0) -> Dataset:
+def read_digits(root: object = None, *, seed: int = 0) -> Dataset:  # noqa: ARG001 - no file is read
     """The digits, 60/20/20 by class. Nothing is usual for them: a flipped digit is another digit."""
     raw = need("sklearn.datasets", "train").load_digits()
     labels = raw.target.astype(np.int64)

@@ -39,7 +39,8 @@ class Hospital:
     notes: tuple[str, ...] = ()
 
 
-def read_messidor2(
+def read_hospital(
+    name: str,
     root: str | Path,
     *,
     partial: bool = False,
@@ -48,37 +49,9 @@ def read_messidor2(
     progress: Progress | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """Messidor-2 with the adjudicated grades 0 to 4; both eyes of a patient stay in one split."""
-    part, how = messidor2(Path(root), partial), Decoding(size, cache, progress)
-    return assembled("messidor2", root, [part], GRADES, how, seed, partial=partial)
-
-
-def read_aptos2019(
-    root: str | Path,
-    *,
-    partial: bool = False,
-    size: int | None = None,
-    cache: str | Path | None = None,
-    progress: Progress | None = None,
-    seed: int = 0,
-) -> Dataset:
-    """APTOS 2019's training pictures, the only ones with published grades (0 to 4)."""
-    part, how = aptos2019(Path(root), partial), Decoding(size, cache, progress)
-    return assembled("aptos2019", root, [part], GRADES, how, seed, partial=partial)
-
-
-def read_jinchi(
-    root: str | Path,
-    *,
-    partial: bool = False,
-    size: int | None = None,
-    cache: str | Path | None = None,
-    progress: Progress | None = None,
-    seed: int = 0,
-) -> Dataset:
-    """Jinchi's pictures with the Davis grades of the single picture: ndr, sdr, ppdr, pdr."""
-    part, how = jinchi(Path(root), partial), Decoding(size, cache, progress)
-    return assembled("jinchi", root, [part], tuple(DAVIS), how, seed, partial=partial)
+    """The pictures of one hospital with their published grades; those of a patient stay in one split."""
+    part, how = READERS[name](Path(root), partial), Decoding(size, cache, progress)
+    return assembled(name, root, [part], tuple(DAVIS) if name == "jinchi" else GRADES, how, seed, partial=partial)
 
 
 def read_retinopathy(
@@ -109,7 +82,7 @@ def read_retinopathy(
 
 
 def messidor2(root: Path, partial: bool) -> Hospital:
-    """The grades of Kaggle's messidor_data.csv on the pictures of ADCIS."""
+    """The adjudicated grades 0 to 4 of Kaggle's messidor_data.csv on the pictures of ADCIS."""
     folder = CATALOGUE["messidor2"].found(root)
     path = folder / "messidor_data.csv"
     table = read_table(path, ("image_id", "adjudicated_dr_grade"))
@@ -142,7 +115,7 @@ def eyes(path: Path) -> dict[str, str]:
 
 
 def aptos2019(root: Path, partial: bool) -> Hospital:
-    """The training pictures of the competition."""
+    """The training pictures of the competition, the only ones with published grades (0 to 4)."""
     folder = CATALOGUE["aptos2019"].found(root)
     path = folder / "train.csv"
     table = read_table(path, ("id_code", "diagnosis"))
@@ -152,7 +125,10 @@ def aptos2019(root: Path, partial: bool) -> Hospital:
 
 
 def jinchi(root: Path, partial: bool) -> Hospital:
-    """The pictures of Jichi Medical University; a name begins with the number of the patient."""
+    """The pictures of Jichi Medical University, with the Davis grades of the single picture.
+
+    A name begins with the number of the patient.
+    """
     folder = CATALOGUE["jinchi"].found(root)
     path = folder / "list.csv"
     table = read_table(path, ("Image", "Davis_grading_of_one_figure"))

@@ -16,35 +16,19 @@ from augtree.data.named.download import unlike_published
 from augtree.data.splits import make_split
 from augtree.errors import DataError
 from augtree.transforms import Chain, Flip, PadCrop
-from augtree.transforms.base import Transform
 
 OFFICIAL = (60_000, 10_000)
 CLOTHES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
+CLASSES = {"mnist": tuple("0123456789"), "fashion-mnist": CLOTHES}
+PREPROCESS = {"mnist": None, "fashion-mnist": Chain([Flip(), PadCrop(pad=4, fill=0)])}
 
 
-def read_mnist(root: str | Path, *, seed: int = 0) -> Dataset:
-    """The handwritten digits; a tenth of the training pictures, by class, are for validation."""
-    return read("mnist", Path(root), tuple("0123456789"), None, seed)
-
-
-def read_fashion_mnist(root: str | Path, *, seed: int = 0) -> Dataset:
-    """The pieces of clothing, split as MNIST."""
-    return read("fashion-mnist", Path(root), CLOTHES, Chain([Flip(), PadCrop(pad=4, fill=0)]), seed)
-
-
-def read(name: str, root: Path, classes: tuple[str, ...], preprocess: Transform | None, seed: int) -> Dataset:
-    """One of the two sets."""
+def read_idx_set(name: str, root: str | Path, *, seed: int = 0) -> Dataset:
+    """One of the two sets; a tenth of the training pictures, by class, are for validation."""
+    root = Path(root)
     folder = CATALOGUE[name].found(root)
     paths = [find_file(folder, file) for file in IDX_FILES]
     absent = [file for file, path in zip(IDX_FILES, paths, strict=True) if path is None]
@@ -65,11 +49,11 @@ def read(name: str, root: Path, classes: tuple[str, ...], preprocess: Transform 
         name=name,
         samples=torch.from_numpy(np.concatenate([train_x, test_x])[:, None]),
         labels=torch.from_numpy(np.concatenate([train_y, test_y]).astype(np.int64)),
-        classes=classes,
+        classes=CLASSES[name],
         split=np.concatenate([train, np.full(len(test_x), 2, np.int8)]),
         groups=np.zeros(len(train_x) + len(test_x), np.int64),
         group_names=("all",),
-        preprocess=preprocess,
+        preprocess=PREPROCESS[name],
         fill=0,
         source={"source": name, "root": str(root.resolve()), "seed": seed},
         notes=(*unlike_published(name, there), *notes),

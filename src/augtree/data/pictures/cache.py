@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -88,7 +89,9 @@ class Entry:
                 if not count:
                     return
                 if rows := list(broken()):
-                    write_csv(part / "broken.csv", rows)
+                    lines = io.StringIO(newline="")
+                    csv.writer(lines).writerows([("path", "reason"), *rows])
+                    write_through(part / "broken.csv", lines.getvalue().encode(errors="surrogateescape"))
                 facts = {"format": FORMAT, "shape": [count, *shape[1:]], **about()}
                 write_through(part / "about.json", json.dumps(facts, indent=1).encode() + b"\n")
                 settle(part)
@@ -200,14 +203,6 @@ def append(file: BinaryIO, blocks: Iterable[NDArray[np.uint8]]) -> int:
         file.write(np.ascontiguousarray(block).data)
         count += len(block)
     return count
-
-
-def write_csv(path: Path, rows: Iterable[tuple[str, str]]) -> None:
-    """The list of pictures that could not be read."""
-    with path.open("x", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        csv.writer(file).writerows([("path", "reason"), *rows])
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def write_through(path: Path, content: bytes) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from augtree.data.dataset import Dataset
 from augtree.data.proteins.build.annotations import Labels
@@ -23,7 +22,7 @@ from augtree.data.proteins.build.layout import ARRAYS, FORMAT, KIND, LABELS, MAN
 from augtree.data.proteins.build.ontology import NAMESPACES, text_lines
 from augtree.data.proteins.build.structures import UNKNOWN
 from augtree.data.splits import choose, make_split
-from augtree.errors import ArgumentError, DataError, nearest, need, whole_number
+from augtree.errors import ArgumentError, DataError, need, one_of, whole_number
 
 Ints = NDArray[np.int64]
 
@@ -235,12 +234,8 @@ def columns_of(labels: Labels, terms: int | None, namespace: str | None) -> Ints
         raise DataError("labels must have at least one term: build with a smaller min_proteins")
     columns = np.arange(len(labels.terms))
     if namespace is not None:
+        one_of("namespace", namespace, [*NAMESPACES, *NAMESPACES.values()])
         wanted = NAMESPACES.get(namespace, namespace)
-        if wanted not in NAMESPACES.values():
-            known = [*NAMESPACES, *NAMESPACES.values()]
-            raise ArgumentError(
-                "namespace", f"must be one of {', '.join(known)}{nearest(namespace, known)}", namespace
-            )
         columns = columns[np.array(labels.namespaces) == wanted]
     if terms is not None:
         most = whole_number("terms", terms, 1, len(columns))
@@ -268,15 +263,3 @@ def rarest(labels: NDArray[np.uint8]) -> Ints:
 def texts(values: NDArray[Any]) -> tuple[str, ...]:
     """Texts as Python has them."""
     return tuple(str(value) for value in values.tolist())
-
-
-def figures(data: Dataset) -> dict[str, Any]:
-    """The row of the paper's table: graphs, functions, nodes and average degrees from the least to the greatest."""
-    nodes = torch.tensor([graph.num_nodes for graph in data.samples])
-    degrees = torch.tensor([graph.num_edges for graph in data.samples]) / nodes
-    return {"graphs": len(data), "functions": data.num_classes, "nodes": ends(nodes), "degree": ends(degrees)}
-
-
-def ends(values: Tensor) -> list[float]:
-    """The least and the greatest."""
-    return [values.min().item(), values.max().item()]

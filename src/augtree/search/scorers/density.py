@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from augtree.errors import ArgumentError, number
+from augtree.errors import ArgumentError, number, one_of
 from augtree.policies import Tree
 from augtree.runs.checkpoints import Model
-from augtree.search.expectation import Expectation, TreePath, arrivals
+from augtree.search.expectation import TreePath, arrivals, expected
 from augtree.search.grow import Built
 from augtree.search.scorers.base import (
     Entry,
@@ -61,8 +61,7 @@ class Density(ScorerOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rule not in RULES:
-            raise ArgumentError("rule", f"must be one of {', '.join(RULES)}", self.rule)
+        one_of("rule", self.rule, RULES)
         number("train", self.train, 0, 10, open_low=True)
         number("temperature", self.temperature, 0, 1e6, open_low=True)
 
@@ -182,7 +181,7 @@ class DensityMatching:
 
     def expected(self, paths: Sequence[TreePath], model: Model, rows: Rows, seed: int) -> Losses:
         """The expected losses over some paths."""
-        return Expectation(lambda tree: self.trainer.losses(model(), rows, tree, seed)).over(paths)
+        return expected(paths, lambda tree: self.trainer.losses(model(), rows, tree, seed))
 
 
 def judges_pairs(task: Task) -> bool:
@@ -192,6 +191,4 @@ def judges_pairs(task: Task) -> bool:
 
 def extended_by(paths: Sequence[TreePath], node: int, candidate: Transform) -> list[TreePath]:
     """The paths that go on to the node, with a candidate there."""
-    return [
-        TreePath(path.probability, path.tree.with_node(node, candidate, 1.0), (*path.nodes, node)) for path in paths
-    ]
+    return [path._replace(tree=path.tree.with_node(node, candidate, 1.0)) for path in paths]
