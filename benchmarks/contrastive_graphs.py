@@ -45,7 +45,7 @@ from augtree.data import Dataset
 from augtree.data.presets import find_for
 from augtree.data.splits import SPLITS, UNLABELLED
 from augtree.errors import ArgumentError
-from augtree.evaluation.evaluate import RANDOM, in_words
+from augtree.evaluation.evaluate import RANDOM, method_in_words
 from augtree.evaluation.protocols import FOLDS, PROTOCOLS, Protocol, folds_of, judge_fold
 from augtree.search.scorers import SCORERS, ScorerOptions
 from augtree.tasks import Contrastive
@@ -139,7 +139,7 @@ def learned(
         forest = at.load(place / "forest.json")
         assert isinstance(forest, at.Forest)
         out["forest"] = at.Weighted(forest)
-    print(name, *map(in_words, out.values()), sep="\n", flush=True)
+    print(name, *map(method_in_words, out.values()), sep="\n", flush=True)
     return out
 
 
@@ -205,7 +205,7 @@ def features(options: argparse.Namespace) -> None:
         for seed, (row, policy) in product(options.each, policies.items()):
             part = f"{name}-{options.protocol}-{options.judge}{'-halves' if options.halves else ''}"
             path = options.out / f"features-{part}" / f"{row}.{seed}.npz"
-            told = "" if policy is None else in_words(policy)
+            told = "" if policy is None else method_in_words(policy)
             wanted = {"policy": told, "task": task_of(options, samples="all").spec()}
             if path.exists():
                 check_same(path, wanted)

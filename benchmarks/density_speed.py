@@ -15,7 +15,7 @@ import torch
 import augtree as at
 from augtree.data import load
 from augtree.policies import Tree
-from augtree.runs.checkpoints import Model
+from augtree.runs.checkpoints import LazyState
 from augtree.runs.store import Run
 from augtree.search.options import H
 from augtree.search.scorers import Density, ScoringContext
@@ -37,7 +37,7 @@ def timed(rule: str, node: int, tree: Tree, trainer: Any, state: Any) -> tuple[f
     scorer.nodes = 1
     before, begin = trainer.passes.forward, time.perf_counter()
     score = scorer.scores_by_sampling if rule == "sampled" else scorer.scores_by_expectation
-    score(node, tree, None, Model(lambda: state, state))
+    score(node, tree, None, LazyState(lambda: state, state))
     return time.perf_counter() - begin, (trainer.passes.forward - before) // len(context.rank_rows)
 
 

@@ -78,7 +78,7 @@ def paper(options: argparse.Namespace, data: Dataset, task: at.tasks.Classificat
     )
     trainer = task.prepare(data)
     spent = sum(search.passes.total for search in found.trees.values())
-    cost = round(spent / (trainer.total_steps * trainer.passes_a_step), 3)
+    cost = round(spent / (trainer.total_steps * trainer.passes_per_step), 3)
     write("searched", {"training_equivalents": cost}, place)
     print(seed, found.forest.to_text(), cost, flush=True)
     return at.Weighted(found.forest, at.Weighting(**how))

@@ -32,11 +32,11 @@ from augtree.policies.codec import Reader, to_json
 from augtree.search.play import Play
 from augtree.search.scorers.cooldown import BUDGET
 from augtree.tasks.trainer import Trainer
-from augtree.training.schedules import cool_down, rates
+from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms import Identity
 from augtree.transforms.graphs import FOUR, MaskNodes
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 from measure import Array, machine, spearman, table, write
 
 PROTOCOL = PROTOCOLS["graphcl"]
@@ -109,7 +109,7 @@ class Replicate:
             yield row, "plain 0.2", partial(self.cooled, plain, policy, 0.2)
         yield "mixture", "whole", partial(self.fit, mixture)
         for factor in self.play.factors:
-            if factor != ALONE:
+            if factor != EVERY_SAMPLE:
                 left = self.play.without([factor]).mixture()
                 yield LEFT + factor, "whole", partial(self.fit, left)
         yield (*SEARCH, self.searched)
@@ -131,7 +131,7 @@ class Replicate:
             level = [rate * share for share in rise[: round(TRUNK * one)]]
             trunk = self.trainer.train(self.trainer.fresh(self.seed), mixture, level, seed_of(self.seed, "trunk"))
             self.trunks[str(mixture)] = trunk
-        down = [rate * share for share in cool_down(round(length * one))]
+        down = [rate * share for share in cooldown_rates(round(length * one))]
         return self.trainer.train(self.trunks[str(mixture)], policy, down, seed_of(self.seed, "cool"))
 
     def searched(self) -> tuple[State, dict[str, Any]]:

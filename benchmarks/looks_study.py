@@ -23,7 +23,7 @@ import torch
 import augtree as at
 from augtree.search.cooldowns import average_of
 from augtree.tasks.trainer import Trainer
-from augtree.training.schedules import cool_down, rates
+from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms import (
     AutoAugment,
@@ -113,7 +113,7 @@ def level(trainer: Trainer, first: int, steps: int) -> list[float]:
 
 def branch(trainer: Trainer, trunk: State, policy: Any, share: float, seed: int) -> State:
     steps = max(10, round(share * trainer.total_steps))
-    return trainer.train(trunk, policy, [trainer.task.rate * r for r in cool_down(steps)], seed)
+    return trainer.train(trunk, policy, [trainer.task.rate * r for r in cooldown_rates(steps)], seed)
 
 
 def judged(trainer: Trainer, state: State, rows: Any) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def job(kind: str, path: Path, seed: int, options: argparse.Namespace) -> str:
     trainer = task.prepare(data)
     found = {"looks": looks, "ends": ends}[kind](trainer, seed, min(data.samples.shape[-2:]))
     seconds = time.perf_counter() - began
-    trainings = trainer.passes.total / (trainer.total_steps * trainer.passes_a_step)
+    trainings = trainer.passes.total / (trainer.total_steps * trainer.passes_per_step)
     out.write_text(
         json.dumps({"set": data.name, "seed": seed, "seconds": seconds, "trainings": trainings, "found": found})
     )

@@ -31,7 +31,6 @@ import torch
 import augtree as at
 import measure
 from augtree.comparison import Longer, Soup
-from augtree.search.cooldown_search import searched_space
 from augtree.search.play import Play
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
@@ -204,8 +203,7 @@ class Set:
 
     def again(self, seed: int, form: str) -> dict[str, Any]:
         """A training from scratch with a policy that the search of this seed ended with."""
-        space, _ = searched_space(at.spaces.auto(self.data), self.data, self.task)
-        play = Play(space, frozenset(self.done["search", seed]["out"]))
+        play = Play(at.spaces.auto(self.data), frozenset(self.done["search", seed]["out"]))
         style = next((s for s in (RandAugment(), TrivialAugment()) if s in play.styles), play.styles[0])
         policy = play.mixture() if form == "mixture" else play.over_basics(style)
         return {**self.judged(self.trainer.fit(policy, seed)), "policy": str(policy)}
@@ -219,7 +217,7 @@ class Set:
                 return f"{self.name}: not done, next is {row}, seed {seed}"
             began, before = time.perf_counter(), self.trainer.passes.total
             found = {"set": self.name, "row": row, "seed": seed, **work(seed)}
-            spent = (self.trainer.passes.total - before) / (self.trainer.total_steps * self.trainer.passes_a_step)
+            spent = (self.trainer.passes.total - before) / (self.trainer.total_steps * self.trainer.passes_per_step)
             found = {"cost": round(spent, 3), **found, "seconds": round(time.perf_counter() - began, 1)}
             self.done[row, seed] = found
             with self.file.open("a") as file:

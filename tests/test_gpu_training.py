@@ -160,14 +160,14 @@ def test_a_recorded_look_is_the_plain_one():
         state = ready.fit(tree(), 3)
         look = Hypergradient(ready, forest, at.Weighting(damping=1.0), 0)
         if not recorded:
-            ready.recorded = lambda name, function, inputs: function(*inputs)
-        found.append([look.at(state, even, even, t, "gauss-newton") for t in (0, 1, 0)])
+            ready.replay = lambda name, function, inputs: function(*inputs)
+        found.append([look.estimate(state, even, even, t, "gauss-newton") for t in (0, 1, 0)])
         assert any(name[0] == "look" for name in ready.recordings) == recorded
     for one, other in zip(*found, strict=True):
         assert np.abs(other.d).max() > 0
         assert np.allclose(one.d, other.d, rtol=0.05, atol=0.02 * np.abs(other.d).max())
-        assert np.allclose(one.outer, other.outer, rtol=1e-3)
-        assert one.solved.iterations == other.solved.iterations
+        assert np.allclose(one.outer_losses, other.outer_losses, rtol=1e-3)
+        assert one.solution.iterations == other.solution.iterations
     assert found[0][0].d.tolist() == found[0][2].d.tolist()
     assert found[0][0].d.tolist() != found[0][1].d.tolist()
 

@@ -1,7 +1,7 @@
 """What `augtree demo` shows: a forest for handwritten digits with few labels, in three groups that a person can tell.
 
 The groups are planted: a third of the digits is as it was; of a third, on grey, half are mirrored; a third, as
-negatives, lies in all four directions. What a group can bear differs, and the search should find that out.
+negatives, lies in all four directions. Each group needs other augmentation, which the search should find.
 """
 
 from __future__ import annotations

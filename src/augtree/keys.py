@@ -50,13 +50,13 @@ def fold(state: U64, value: int, purpose: int) -> U64:
 
 
 @cache
-def word_of(role: str) -> U64:
-    """A role as a word."""
+def hash_role(role: str) -> U64:
+    """The 64-bit hash of a role."""
     return np.frombuffer(hashlib.sha256(role.encode()).digest()[:8], "<u8").astype(np.uint64)
 
 
-def whole(field: str, value: Any) -> int:
-    """A whole number of any kind (Python's, numpy's, torch's) as Python's."""
+def as_int(field: str, value: Any) -> int:
+    """A whole number of Python, numpy or torch as a Python int."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -67,7 +67,7 @@ def whole(field: str, value: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Key:
-    """A position for each of some samples of a batch, from which numbers can be drawn."""
+    """Counter-based random numbers: one stream for each sample of a batch."""
 
     state: U64
     """One word a sample."""
@@ -77,9 +77,9 @@ class Key:
     @staticmethod
     def of(seed: int, index: Sequence[int] | NDArray[np.int64], *, role: str = "apply", step: int = 0) -> Key:
         """The key of a batch whose samples have these indices in their data set."""
-        seed, step = whole("seed", seed), whole("step", step)
+        seed, step = as_int("seed", seed), as_int("step", step)
         samples = np.asarray(index, dtype=np.int64).reshape(-1)
-        start = fold(fold(word_of(role), seed, FOLD), step, FOLD)
+        start = fold(fold(hash_role(role), seed, FOLD), step, FOLD)
         return Key(mix(start + samples.view(np.uint64) * np.uint64(GOLDEN)), np.arange(len(samples)))
 
     def __len__(self) -> int:

@@ -51,6 +51,15 @@ def signed(difference: float | None, error: float | None = None) -> str:
     return "" if difference is None else f"{difference:+.4f}{plus_minus(error)}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, the noun in the plural where there is not one.
+
+    >>> counted(1, "training"), counted(1200, "scoring")
+    ('1 training', '1,200 scorings')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def plus_minus(error: float | None) -> str:
     """A spread or standard error behind a number."""
     return "" if error is None else f" ± {error:.4f}"

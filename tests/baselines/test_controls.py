@@ -11,7 +11,7 @@ from augtree.errors import ArgumentError, DataError, TaskError
 from augtree.policies.codec import Reader
 from augtree.search import Cooldown, Retrain
 from augtree.tasks.trainer import Trainer
-from augtree.training.schedules import cool_down, rates, warm_up
+from augtree.training.schedules import cooldown_rates, rates, warm_up
 from augtree.transforms import DropNodes, Flip, Posterize, RandAugment, Rotate, Space
 from support.blobs import MINE, blobs, same, task
 
@@ -73,7 +73,7 @@ def test_what_it_costs_is_what_it_says():
 def test_a_soup_costs_its_length_whatever_it_is_made_of(length, how):
     trainer = task(steps=100).prepare(blobs())
     Soup(length, POLICY, **how).fit(trainer, POLICY, 0)
-    assert trainer.passes.total / (100 * trainer.passes_a_step) == pytest.approx(length, abs=0.02)
+    assert trainer.passes.total / (100 * trainer.passes_per_step) == pytest.approx(length, abs=0.02)
 
 
 def test_it_costs_its_length_where_a_training_is_short():
@@ -92,7 +92,7 @@ def test_a_soup_is_a_trunk_cool_downs_from_its_end_and_their_average(trained):
     for begin, policy, falling, _, _ in downs:
         assert begin is trunk[4]
         assert policy is POLICY
-        assert falling == [0.05 * rate for rate in cool_down(10)]
+        assert falling == [0.05 * rate for rate in cooldown_rates(10)]
     assert len({seed for _, _, _, seed, _ in downs}) == 3
     assert renewed[2] == [0.0] * 10
     assert same(final, renewed[4])

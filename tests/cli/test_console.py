@@ -4,7 +4,7 @@ import pytest
 
 import augtree  # noqa: F401 - all kinds of events are known once it is imported
 from augtree.cli.console import Console, show
-from augtree.runs.events import Event, Planned, Stepped, Trained
+from augtree.runs.events import Event, Planned, RowTrained, Stepped
 
 
 def kinds_of(cls):
@@ -28,8 +28,8 @@ def test_an_event_that_nobody_shows_is_a_warning():
 
 def test_a_training_that_fails_is_told(capsys):
     watch = Console()
-    watch(Trained("mine", 1, {}, "TaskError: it diverged"))
-    watch(Trained("mine", 2, {"test": 0.5, "worst_group": None}))
+    watch(RowTrained("mine", 1, {}, "TaskError: it diverged"))
+    watch(RowTrained("mine", 2, {"test": 0.5, "worst_group": None}))
     assert capsys.readouterr().out == "mine, seed 1: failed: TaskError: it diverged\nmine, seed 2: test 0.5000\n"
 
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 from PIL import Image
 
-from augtree.cli.reading import own_options
+from augtree.cli.reading import parse_reader_options
 from augtree.data.named.iwildcam import read_iwildcam
 from augtree.data.named.svhn import read_svhn
 from augtree.errors import ArgumentError, AugtreeError
@@ -32,8 +32,8 @@ def test_list_says_what_is_there(tmp_path):
     assert [name for name, one in found.items() if one["there"]] == ["digits", "MUTAG"]
     assert found["svhn"]["fetched"] == "--download"
     assert found["svhn"]["options"] == ["extra"]
-    assert found["chestxray14"]["fetched"] == "by hand"
-    assert "MUTAG          there       188 molecules" in done.stdout
+    assert found["chestxray14"]["fetched"] == "manual"
+    assert "MUTAG          present     188 molecules" in done.stdout
     assert "licence" not in done.stdout.splitlines()[1]
     assert "licence: CDLA-Permissive-1.0" in invoke("data", "list", "--root", tmp_path, "--pages").stdout
 
@@ -79,8 +79,8 @@ def test_info_of_a_name_that_is_not_there(tmp_path):
     ("arguments", "message"),
     [
         (["--out", "samples.gif"], "--out must end in .png or .svg"),
-        (["--out", "no/where/samples.png"], "--out must be in a folder that is there"),
-        (["--data-option", "cameras=3"], "--data-option must be NAME=VALUE with no name, for it has none for digits"),
+        (["--out", "no/where/samples.png"], "--out must be in an existing folder"),
+        (["--data-option", "cameras=3"], "--data-option must be left out for digits: it has no options"),
         (["--size", 9], "size must be left out for digits"),
         (["--labels", 0], "labels must be a whole number from 1 to 1078"),
     ],
@@ -95,10 +95,10 @@ def test_by_hand_means_by_hand(tmp_path):
         invoke("data", "info", "iwildcam", "--root", tmp_path, "--download")
 
 
-def test_own_options_have_their_kinds():
-    assert own_options("svhn", read_svhn, ["extra=yes"]) == {"extra": True}
+def test_reader_options_have_the_reader_s_types():
+    assert parse_reader_options("svhn", read_svhn, ["extra=yes"]) == {"extra": True}
     given = ["cameras=3", "judged=id", "partial=false"]
-    assert own_options("iwildcam", read_iwildcam, given) == {"cameras": 3, "judged": "id", "partial": False}
+    assert parse_reader_options("iwildcam", read_iwildcam, given) == {"cameras": 3, "judged": "id", "partial": False}
     for text, message in {
         "cameras=three": "--data-option cameras must be a whole number, got 'three'",
         "partial=maybe": "--data-option partial must be one of true, yes",
@@ -106,7 +106,7 @@ def test_own_options_have_their_kinds():
         "cameras": "must be NAME=VALUE",
     }.items():
         with pytest.raises(ArgumentError, match=message):
-            own_options("iwildcam", read_iwildcam, [text])
+            parse_reader_options("iwildcam", read_iwildcam, [text])
 
 
 def test_a_search_takes_the_same_options(folder, tmp_path):

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from support.commands import invoke, last
 
 QUICK = ["--model", "cnn", "--steps", 8, "--batch-size", 16]
 SEARCH = ["--budget", 30, "--alpha", 2]
+FOREST = Path(__file__).parent.parent / "golden" / "forest.json"
 PAPER = ["--method", "paper", "--space", "images", "--depth", 1, "--alpha", 2]
 
 
@@ -42,7 +44,15 @@ def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
     assert len(found["forest"]) == 2
     assert sum(member["weight"] for member in found["forest"].values()) == pytest.approx(1)
     assert "groups that are too small were merged" in done.stdout
-    told = ("Budget: 30 trainings", "After 0.60 trainings: ", "| group", "out of play", "augtree compare", "N_w")
+    told = (
+        "Budget: 30 trainings",
+        "After 0.60 trainings: ",
+        "; stays in play.",
+        "| group",
+        "out of play",
+        "augtree compare",
+        "N_w",
+    )
     for text in (*told, "without augmentation and weights"):
         assert text in done.stdout, text
     assert isinstance(at.load(out / "forest.json"), at.Forest)
@@ -117,6 +127,15 @@ def test_another_column_as_groups_by_the_paper_s_method(folder, tmp_path):
         (["--eta", "-1"], "--eta must be a number in"),
         (["--scorer", "density", "--set", "speed=3"], "--set must be NAME=VALUE with one of "),
         (["--trees", "nowhere.json"], "there is no such file"),
+        (["--trees", FOREST, "--method", "paper"], "--method must be left out with --trees"),
+        (["--trees", FOREST, "--depth", 2], "--depth must be left out with --trees"),
+        (["--trees", FOREST, "--scorer", "cooldown"], "--scorer must be left out with --trees"),
+        (["--trees", FOREST, "--probabilities", "0.5"], "--probabilities must be left out with --trees"),
+        (["--trees", FOREST, "--budget", 1], "--budget must be left out with --trees"),
+        (["--trees", FOREST, "--check", 0], "--check must be left out with --trees"),
+        (["--trees", FOREST, "--workers", 1], "--workers must be left out with --trees"),
+        (["--trees", FOREST, "--set", "last=3"], "--set must be left out with --trees"),
+        (["--trees", FOREST, "--space", "images"], "--space must be left out with --trees"),
         (["--groups", "camera"], "groups must be column:NAME"),
         (["--method", "papers"], r"--method must be one of .*did you mean paper"),
         (["--method", "paper", "--scorer", "cooldown"], "scorer must be cooldown with method shared"),
@@ -127,6 +146,20 @@ def test_wrong_options_are_told_at_once(folder, tmp_path, options, message):
     with pytest.raises(AugtreeError, match=message):
         invoke("forest", folder, *QUICK, *options, "--out", tmp_path / "f")
     assert not (tmp_path / "f").exists()
+
+
+def test_help_has_the_defaults_of_both_methods(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "240")
+    text = " ".join(invoke("forest", "--help").stdout.split())
+    for expected in (
+        "(default: proportions; paper: uniform)",
+        "(default: cosine; paper: raw)",
+        "(default: cooldown; paper: density)",
+        "that a node may have (method paper)",
+        "(cool-downs; paper: searches)",
+    ):
+        assert expected in text, expected
+    assert text.index("--method") < text.index("--depth")
 
 
 def test_vary_is_for_forests(folder, tmp_path):

@@ -60,6 +60,14 @@ def test_fields_become_options_and_their_docstrings_the_help():
     assert "Whether it is loud." in shown
 
 
+def test_texts_and_default_texts_replace_those_of_the_fields():
+    parameters = options_of(
+        Special, "Things", skip=["loud", "rate"], texts={"size": "The size."}, default_texts={"names": "none"}
+    )
+    helps = {p.name: p.annotation.__metadata__[0].help for p in parameters}
+    assert helps == {"size": "The size (default: 3).", "names": "What it is called (default: none)."}
+
+
 @pytest.mark.parametrize(
     "owner", [*TASKS.values(), search_options.SearchOptions, Weighting, *SCORERS.values()], ids=lambda c: c.__name__
 )

@@ -16,7 +16,7 @@ from augtree import Forest, Tree, wrap
 from augtree.comparison import Comparison, compare, resume
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError, PolicyFileError, RunError, TaskError
-from augtree.runs.events import Planned, Trained
+from augtree.runs.events import Planned, RowTrained
 from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer
 from augtree.transforms import DropNodes, Identity, Invert, RandAugment
@@ -31,7 +31,7 @@ def test_a_comparison_repeats_and_is_kept(tmp_path):
         ((row["policy"], row["seed"], {name: row[name] for name in ("val", "test", "cost")}) for row in first.rows),
         key=str,
     )
-    assert all(isinstance(event, Trained) and not event.failed for event in events[1:])
+    assert all(isinstance(event, RowTrained) and not event.failed for event in events[1:])
     assert [(row["policy"], row["seed"]) for row in first.rows] == [(p, s) for s in (0, 1) for p in ("b", "ra", "a")]
     assert list(first.free) == ["b", "ra"]
     assert first.judged_on == "test"

@@ -8,12 +8,12 @@ from augtree.data.groups import (
     check_groups,
     cut,
     group,
-    joined_as,
+    group_problems,
+    merge_like,
     merged,
+    merged_name,
     nearest_group,
     nodes_and_degrees,
-    problems,
-    whole_of,
 )
 from augtree.errors import ArgumentError, DataError
 
@@ -134,7 +134,7 @@ def test_small_groups_are_reported_before_anything_runs():
     )
     labels = [i // 2 % 2 for i in range(60)] + [0, 1, 0, 1] + [0] * 30 + [0, 1] * 10
     data = pictures(names, split, labels)
-    assert [str(problem) for problem in problems(data)] == [
+    assert [str(problem) for problem in group_problems(data)] == [
         "group noval has 0 validation samples of at least 8",
         "group one class has only one class among its 15 training samples",
         "group untrained has no training sample",
@@ -144,7 +144,7 @@ def test_small_groups_are_reported_before_anything_runs():
     ):
         check_groups(data)
     found = merged(data, "nearest")
-    assert problems(found) == []
+    assert group_problems(found) == []
     # "untrained" brings no second class to "one class", so both end up with the rest
     assert found.group_names == ("big+noval+one class+untrained",)
     assert "groups that are too small were merged" in found.notes[-1]
@@ -155,11 +155,11 @@ def test_groups_are_joined_by_the_names_of_merged_ones():
     data = pictures(["a"] * 60 + ["b"] * 60 + ["c"] * 6 + ["d"] * 6)
     wanted = merged(data, "nearest")
     assert wanted.group_names == ("a", "b+c+d")
-    found = joined_as(data, wanted.group_names)
+    found = merge_like(data, wanted.group_names)
     assert found.group_names == wanted.group_names
     assert np.array_equal(found.groups, wanted.groups)
-    assert joined_as(found, wanted.group_names).fingerprint == wanted.fingerprint
-    assert joined_as(data, ["a+d", "x"]).group_names == ("a+d", "b", "c")
+    assert merge_like(found, wanted.group_names).fingerprint == wanted.fingerprint
+    assert merge_like(data, ["a+d", "x"]).group_names == ("a+d", "b", "c")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_groups_are_joined_by_the_names_of_merged_ones():
     ],
 )
 def test_what_a_group_is_part_of(part, names, whole):
-    assert whole_of(part, names) == whole
+    assert merged_name(part, names) == whole
 
 
 def test_the_likest_is_the_nearest_in_colour():

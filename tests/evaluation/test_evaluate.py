@@ -13,7 +13,7 @@ from augtree.errors import ArgumentError, DataError, TaskError
 from augtree.evaluation.leakage import known_to_policies
 from augtree.evaluation.protocols import find_protocol, folds_of, judge_fold
 from augtree.policies.presets import find
-from augtree.runs.events import Planned, Trained
+from augtree.runs.events import Planned, RowTrained
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, DropNodes, wrap
 from support.blobs import blobs
@@ -212,11 +212,11 @@ def test_an_evaluation_reports_its_plan_and_each_encoder():
     ]
     accuracies = {(row["row"], row["seed"]): row["accuracy"] for row in found.rows if "accuracy" in row}
     for event in events[1:]:
-        assert isinstance(event, Trained)
+        assert isinstance(event, RowTrained)
         if event.policy == "fog":
             assert (event.figures, event.failed.startswith("TransformError: ")) == ({}, True)
         else:
-            assert event == Trained(event.policy, event.seed, {"accuracy": accuracies[event.policy, event.seed]})
+            assert event == RowTrained(event.policy, event.seed, {"accuracy": accuracies[event.policy, event.seed]})
 
 
 # ---- what goes wrong

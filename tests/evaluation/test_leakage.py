@@ -15,7 +15,7 @@ from augtree.evaluation.leakage import (
     known_to_run,
     known_to_runs,
     labelled_training,
-    note_of_flattered_runs,
+    note_of_optimistic_rows,
     run_of,
     with_all_labels,
 )
@@ -92,11 +92,11 @@ def test_a_label_free_judge_is_trusted_only_where_the_run_itself_searched(tmp_pa
 def test_runs_whose_labels_are_judged_by_are_named(tmp_path):
     one = a_run(tmp_path / "one", GRAPHS)
     given = ["graphcl", str(one), a_run(tmp_path / "free", GRAPHS, judge="contrastive"), one / "tree.json", TREE]
-    (note,) = note_of_flattered_runs(given, find_protocol("graphcl"), GRAPHS)
+    (note,) = note_of_optimistic_rows(given, find_protocol("graphcl"), GRAPHS)
     assert note.startswith(f"{one} were made with labels that this judges by")
-    assert note_of_flattered_runs(given, find_protocol("linear"), GRAPHS) == []  # a search sees no test sample
+    assert note_of_optimistic_rows(given, find_protocol("linear"), GRAPHS) == []  # a search sees no test sample
     strange = a_run(tmp_path / "strange", graphs(40))
-    assert str(strange) in note_of_flattered_runs([strange], find_protocol("linear"), GRAPHS)[0]
+    assert str(strange) in note_of_optimistic_rows([strange], find_protocol("linear"), GRAPHS)[0]
 
 
 def test_names_are_no_paths(tmp_path, monkeypatch):
@@ -212,7 +212,7 @@ def test_none_leaves_nothing_out_and_names_the_runs_that_this_flatters(few_and_o
     runs, _, data = few_and_other
     rows, (note,) = meaning("none", {"t": runs["few"], "n": "none"}, data)
     assert rows == set()
-    assert note == f"{runs['few']} were made with labels that this judges by: their rows are flattered."
+    assert note == f"{runs['few']} were made with labels that this judges by: their rows are optimistic."
     assert meaning("none", {"t": TREE, "n": "none"}, data) == (set(), [])
     assert meaning("none", {"t": runs["few"]}, data, "linear") == (set(), [])  # judged on test samples
 

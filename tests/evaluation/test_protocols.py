@@ -151,7 +151,7 @@ def test_too_many_samples_for_all_distances_are_searched_as_ever(monkeypatch):
     features, labels = hard(seed=3)
     train, test = (features[:60], labels[:60]), (features[60:], labels[60:])
     one, of_one = judge_fold(GRAPHCL, train, test), fitted(GRAPHCL, *train).predict(test[0])
-    monkeypatch.setattr(protocols, "MOST_AT_ONCE", 59)
+    monkeypatch.setattr(protocols, "MAX_KERNEL_SAMPLES", 59)
     monkeypatch.setattr(protocols, "squared_distances", None)
     assert judge_fold(GRAPHCL, train, test) == one
     assert np.array_equal(fitted(GRAPHCL, *train).predict(test[0]), of_one)

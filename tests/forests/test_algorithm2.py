@@ -8,7 +8,7 @@ from augtree.errors import TaskError
 from augtree.forests import Weighting
 from augtree.forests.algorithm2 import WeightedTraining
 from augtree.forests.implicit_gradient import vjp
-from augtree.forests.linear_solvers import attempt
+from augtree.forests.linear_solvers import solve_cg
 from augtree.tasks import Contrastive
 from support.logistic import Logistic, inner_of
 from support.two_groups import forest, normed, task, two_groups
@@ -64,12 +64,12 @@ def test_with_the_training_loss_outside_the_proportions_are_optimal_already():
     for w, zero in ((q, True), (torch.tensor([0.6, 0.2, 0.2], dtype=torch.float64), False)):
         theta, inner = inner_of(problem, w)
         v = vjp(q @ problem.losses(theta), [theta])
-        d = -inner.slopes(attempt(inner.hessian, v, **how).x)
+        d = -inner.dot_gradients(solve_cg(inner.hessian, v, **how).x)
         assert (float(d.abs().max()) < 1e-9) == zero
         if not zero:
             assert float((w - q) @ d) > 0  # the multiplicative update goes against d
             clean = vjp(problem.outer(theta), [theta])
-            assert float(inner.slopes(attempt(inner.hessian, clean, **how).x).abs().max()) > 1e-3
+            assert float(inner.dot_gradients(solve_cg(inner.hessian, clean, **how).x).abs().max()) > 1e-3
 
 
 def test_without_eta_the_weights_stay_and_nothing_is_looked_at():

@@ -25,7 +25,11 @@ def training_of(steps=60, alpha=4):
 def same(one, other):
     assert all(torch.equal(one.theta.tensors[name], other.theta.tensors[name]) for name in one.theta.tensors)
     assert one.w.tolist() == other.w.tolist()
-    assert (one.drawn, one.product, one.outer) == (other.drawn, other.product, other.outer)
+    assert (one.drawn, one.product, one.outer_losses) == (
+        other.drawn,
+        other.product,
+        other.outer_losses,
+    )
     assert list(one.history) == list(other.history)
 
 

@@ -30,12 +30,12 @@ def looked_at(**more):
 @pytest.mark.parametrize("product", ["hessian", "gauss-newton"])
 def test_the_direction_is_finite_and_solved_for(product):
     _, look, state = looked_at(product=product)
-    found = look.at(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1, product)
+    found = look.estimate(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 1, product)
     assert np.isfinite(found.d).all()
     assert np.abs(found.d).max() > 0
-    assert found.solved.failed or found.solved.residual < 0.1
+    assert found.solution.failed or found.solution.residual < 0.1
     if product == "gauss-newton":
-        assert not found.solved.failed  # never negative
+        assert not found.solution.failed  # never negative
 
 
 def test_a_group_s_loss_is_the_mean_over_its_samples_of_nt_xent():
@@ -57,7 +57,7 @@ def test_the_outer_loss_is_on_views_that_the_trees_make_of_validation_samples():
     assert changed.any(0).all()  # both views are drawn
     assert (changed[:, 0] != changed[:, 1]).any()  # each by itself
     even = np.array([0.5, 0.5])
-    found = look.at(state, even, even, 1, "gauss-newton").outer
+    found = look.estimate(state, even, even, 1, "gauss-newton").outer_losses
     trainer.module(state).train()
     z = trainer.model(trainer.normalised(inputs.flatten(0, 1)))
     assert found == pytest.approx(nt_xent(z[::2], z[1::2], 0.5).view(2, 8).mean(1).tolist(), abs=1e-5)

@@ -22,12 +22,12 @@ def test_d_of_a_model_against_dense_matrices():
     state = trainer.fit(at.Tree(), 0, steps=20)
     options = Weighting(batch=24, damping=0.05, iterations=200, tolerance=1e-6, product="hessian", d="raw")
     w, outer = np.array([0.3, 0.7]), np.array([0.4, 0.6])
-    look = Hypergradient(trainer, forest(data), options, 0).at(state, w, outer, 0, "hessian")
+    look = Hypergradient(trainer, forest(data), options, 0).estimate(state, w, outer, 0, "hessian")
 
     theta = torch.cat([p.detach().reshape(-1) for p in trainer.module(state).parameters()]).double()
 
     def losses(vector, rows):
-        x = trainer.normalised(trainer.batch(rows)).double().flatten(1)
+        x = trainer.normalised(trainer.samples_on_device(rows)).double().flatten(1)
         logits = x @ vector[:32].view(2, 16).T + vector[32:]
         return nn.functional.cross_entropy(logits, trainer.labels[torch.from_numpy(rows)])
 
@@ -41,7 +41,9 @@ def test_d_of_a_model_against_dense_matrices():
     slopes = torch.func.jacrev(lambda x: group_losses(x, "train"))(theta)
     s = torch.linalg.solve(hessian + 0.06 * torch.eye(34), v)  # damping and weight decay
     assert look.d == pytest.approx((-slopes @ s).numpy(), rel=2e-3, abs=1e-5)
-    cosine = Hypergradient(trainer, forest(data), replace(options, d="cosine"), 0).at(state, w, outer, 0, "hessian")
+    cosine = Hypergradient(trainer, forest(data), replace(options, d="cosine"), 0).estimate(
+        state, w, outer, 0, "hessian"
+    )
     expected = -(slopes @ s) / (s.norm() * slopes.norm(dim=1))
     assert cosine.d == pytest.approx(expected.numpy(), rel=2e-3, abs=1e-5)
 
@@ -53,12 +55,13 @@ def test_a_look_leaves_the_state_and_its_buffers_as_they_are():
     before = {name: tensor.clone() for name, tensor in state.tensors.items()}
     on = trainer.train(state, at.Tree(), [0.05] * 3, 0)
     look = Hypergradient(trainer, forest(data), Weighting(), 0)
-    first = look.at(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0, "gauss-newton")
+    first = look.estimate(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0, "gauss-newton")
     assert all(torch.equal(before[name], tensor) for name, tensor in state.tensors.items())
     again = trainer.train(state, at.Tree(), [0.05] * 3, 0)
     assert all(torch.equal(on.tensors[name], tensor) for name, tensor in again.tensors.items())
     assert (
-        first.d.tolist() == look.at(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0, "gauss-newton").d.tolist()
+        first.d.tolist()
+        == look.estimate(state, np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0, "gauss-newton").d.tolist()
     )
 
 
@@ -83,8 +86,8 @@ def test_a_look_is_the_same_whatever_came_before_it(model):
     trainer = task(model).prepare(data)
     state = trainer.fit(at.Tree(), 0, steps=5)
     seasoned, fresh = (Hypergradient(trainer, forest(data), Weighting(), 0) for _ in range(2))
-    seasoned.at(state, w, w, 0, "gauss-newton")
-    one, other = (look.at(state, w, w, 1, "gauss-newton") for look in (seasoned, fresh))
+    seasoned.estimate(state, w, w, 0, "gauss-newton")
+    one, other = (look.estimate(state, w, w, 1, "gauss-newton") for look in (seasoned, fresh))
     assert one.d.tolist() == other.d.tolist()
     assert seasoned.forward_mode == fresh.forward_mode
 
@@ -94,14 +97,14 @@ def test_a_hessian_that_is_not_positive_makes_way_for_its_positive_part():
     trainer = task(normed).prepare(data)
     state = trainer.fit(at.Tree(), 0, steps=5)
     w = np.array([0.5, 0.5])
-    plain = Hypergradient(trainer, forest(data), Weighting(product="hessian", damping=0.0), 0).at(
+    plain = Hypergradient(trainer, forest(data), Weighting(product="hessian", damping=0.0), 0).estimate(
         state, w, w, 0, "hessian"
     )
-    assert "not positive" in plain.solved.failed
+    assert "not positive" in plain.solution.failed
     auto = Weighting(damping=0.0, product="auto")
-    other = Hypergradient(trainer, forest(data), auto, 0).at(state, w, w, 0, "hessian")
+    other = Hypergradient(trainer, forest(data), auto, 0).estimate(state, w, w, 0, "hessian")
     assert other.product == "gauss-newton"
-    assert not other.solved.failed
+    assert not other.solution.failed
 
 
 def test_each_group_s_samples_go_through_its_own_tree():
@@ -110,6 +113,6 @@ def test_each_group_s_samples_go_through_its_own_tree():
     inverted = at.Forest({"a": (at.Tree(), 0.5), "b": (at.Tree().with_node(1, Invert(1.0), p=1.0), 0.5)})
     look = Hypergradient(trainer, inverted, Weighting(batch=4), 0)
     pictures_, which = look._inner_batch(0)
-    expected = trainer.batch(which)
+    expected = trainer.samples_on_device(which)
     assert torch.equal(pictures_[:4], expected[:4])
     assert torch.equal(pictures_[4:], 255 - expected[4:])

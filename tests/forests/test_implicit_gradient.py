@@ -8,13 +8,13 @@ from torch import nn
 
 from augtree.forests.implicit_gradient import (
     GaussNewton,
-    Inner,
+    InnerLoss,
     backward_jvp,
     forward_jvp,
+    gradient_norms,
     has_forward_mode,
-    lengths,
 )
-from augtree.forests.linear_solvers import attempt
+from augtree.forests.linear_solvers import solve_cg
 from support.logistic import Logistic, inner_of, weights
 
 torch.set_default_dtype(torch.float32)
@@ -26,7 +26,7 @@ def test_d_is_the_derivative_of_the_solved_problem(seed):
     problem, w = Logistic(seed), weights(seed)
     theta, inner = inner_of(problem, w)
     (v,) = torch.autograd.grad(problem.outer(theta), theta)
-    d = -inner.slopes(attempt(inner.hessian, v, damping=0.0, iterations=50, tolerance=1e-10).x)
+    d = -inner.dot_gradients(solve_cg(inner.hessian, v, damping=0.0, iterations=50, tolerance=1e-10).x)
     for i in range(len(w)):
         step = torch.zeros_like(w)
         step[i] = 1e-5
@@ -43,7 +43,7 @@ def test_products_and_cg_against_a_dense_matrix():
         columns = [inner.hessian(unit) for unit in torch.eye(7, dtype=DOUBLE)]
         assert torch.allclose(torch.stack(columns), dense, atol=1e-12)
         v = torch.randn(7, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
-        found = attempt(inner.hessian, v, damping=0.3, iterations=40, tolerance=1e-9).solved()
+        found = solve_cg(inner.hessian, v, damping=0.3, iterations=40, tolerance=1e-9).solution()
         expected = torch.linalg.solve(dense + 0.3 * torch.eye(7, dtype=DOUBLE), v)
         assert float((found.x - expected).norm() / expected.norm()) < 1e-5
         assert found.residual < 1e-9
@@ -88,8 +88,8 @@ def test_gauss_newton_is_the_hessian_of_the_linearised_model():
         assert float(v @ found(v)) > 0
         each = nn.functional.cross_entropy(logits, torch.arange(6) % 3, reduction="none")
         losses = torch.stack([each[:3].mean(), each[3:].mean()])
-        inner = Inner(losses, torch.ones(2, dtype=DOUBLE), parameters)
-        assert torch.allclose(found.slopes(losses, v), inner.slopes(v), atol=1e-10)
+        inner = InnerLoss(losses, torch.ones(2, dtype=DOUBLE), parameters)
+        assert torch.allclose(found.dot_gradients(losses, v), inner.dot_gradients(v), atol=1e-10)
 
 
 def test_what_has_no_forward_mode_or_draws_at_random_is_known():
@@ -140,11 +140,11 @@ def test_hessian_products_through_batch_norm_in_training_mode():
 
     def gradient():
         each = nn.functional.cross_entropy(model(x), y, reduction="none")
-        return Inner(torch.stack([each[:4].mean(), each[4:].mean()]), w, parameters)
+        return InnerLoss(torch.stack([each[:4].mean(), each[4:].mean()]), w, parameters)
 
     inner = gradient()
     v = torch.randn(len(inner.gradient), dtype=DOUBLE, generator=torch.Generator().manual_seed(1))
-    found, slopes, sizes = inner.hessian(v), inner.slopes(v), lengths(inner.losses, parameters)
+    found, slopes, sizes = inner.hessian(v), inner.dot_gradients(v), gradient_norms(inner.losses, parameters)
 
     def moved(step):
         start = 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from augtree.forests.linear_solvers import attempt, series
+from augtree.forests.linear_solvers import series, solve_cg
 from support.logistic import Logistic, inner_of, weights
 
 DOUBLE = torch.float64
@@ -14,7 +14,7 @@ def test_the_series_converges_to_the_same():
     problem, w = Logistic(1), weights(1)
     _, inner = inner_of(problem, w)
     v = torch.arange(1.0, 5.0, dtype=DOUBLE)
-    exact = attempt(inner.hessian, v, damping=0.0, iterations=50, tolerance=1e-12).x
+    exact = solve_cg(inner.hessian, v, damping=0.0, iterations=50, tolerance=1e-12).x
     errors = []
     for terms in (5, 50, 500):
         found = series(lambda _, x: inner.hessian(x), v, terms=terms, scale=2.0)
@@ -42,10 +42,10 @@ def test_a_series_without_a_limit_is_told():
 def test_a_hessian_that_is_not_positive_is_told():
     matrix = torch.diag(torch.tensor([1.0, -2.0]))
     how = {"damping": 0.0, "iterations": 10, "tolerance": 1e-2}
-    assert "not positive" in attempt(lambda x: matrix @ x, torch.ones(2), **how).solved().failed
-    assert not attempt(lambda x: matrix @ x, torch.ones(2), **{**how, "damping": 3.0}).solved().failed
-    assert "not finite" in attempt(lambda x: x * float("nan"), torch.ones(2), **how).solved().failed
-    nothing = attempt(lambda x: x, torch.zeros(2), **how).solved()
+    assert "not positive" in solve_cg(lambda x: matrix @ x, torch.ones(2), **how).solution().failed
+    assert not solve_cg(lambda x: matrix @ x, torch.ones(2), **{**how, "damping": 3.0}).solution().failed
+    assert "not finite" in solve_cg(lambda x: x * float("nan"), torch.ones(2), **how).solution().failed
+    nothing = solve_cg(lambda x: x, torch.zeros(2), **how).solution()
     assert nothing.x.tolist() == [0, 0]
     assert nothing.residual == 0
 
@@ -55,7 +55,7 @@ def test_a_solve_that_does_not_stop_early_gives_the_same(matrix):
     """A recorded solve goes on where another has ended, and changes nothing."""
     product, v = (lambda x: torch.tensor(matrix) * x), torch.tensor([1.0, 2.0, 3.0])
     asked = {"damping": 0.1, "iterations": 6, "tolerance": 1e-3}
-    one, other = (attempt(product, v, stop_early=early, **asked).solved() for early in (True, False))
+    one, other = (solve_cg(product, v, stop_early=early, **asked).solution() for early in (True, False))
     assert one.x.tolist() == other.x.tolist()
     assert one[1:] == other[1:]
     assert bool(one.failed) == (min(matrix) < 0 or matrix[0] != matrix[0])
@@ -69,12 +69,12 @@ def test_a_solve_ends_at_its_tolerance_and_at_the_latest_after_its_iterations():
         calls.append(x)
         return matrix @ x
 
-    exact = attempt(product, v, damping=0.0, iterations=50, tolerance=1e-9).solved()
+    exact = solve_cg(product, v, damping=0.0, iterations=50, tolerance=1e-9).solution()
     assert exact.iterations == len(calls) == 3  # as many as there are eigenvalues
     assert exact.x.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
-    rough = attempt(product, v, damping=0.0, iterations=50, tolerance=0.9).solved()
+    rough = solve_cg(product, v, damping=0.0, iterations=50, tolerance=0.9).solution()
     assert rough.iterations == 1
-    short = attempt(product, v, damping=0.0, iterations=2, tolerance=1e-9).solved()
+    short = solve_cg(product, v, damping=0.0, iterations=2, tolerance=1e-9).solution()
     assert short.iterations == 2
     assert not short.failed
     for found in (exact, rough, short):
@@ -83,10 +83,10 @@ def test_a_solve_ends_at_its_tolerance_and_at_the_latest_after_its_iterations():
 
 def test_a_solve_on_the_device_gives_the_same_numbers():
     how = {"damping": 0.0, "iterations": 4, "tolerance": 0.1}
-    found = attempt(lambda x: 2 * x, torch.ones(2), **how)
+    found = solve_cg(lambda x: 2 * x, torch.ones(2), **how)
     assert (found.residual.ndim, found.iterations.ndim, float(found.curvature)) == (0, 0, 4.0)
-    assert found.x.tolist() == found.solved().x.tolist() == [0.5, 0.5]
-    assert found.solved()[1:] == (0.0, 1, "")
+    assert found.x.tolist() == found.solution().x.tolist() == [0.5, 0.5]
+    assert found.solution()[1:] == (0.0, 1, "")
 
 
 def test_a_series_of_nothing_and_without_terms():

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augtree.errors import ArgumentError
-from augtree.forests.mirror import LEAST, allotment, effective_size, update
+from augtree.forests.mirror import MIN_WEIGHT, effective_size, largest_remainder, update
 
 SHARES = st.lists(st.floats(1e-3, 1), min_size=1, max_size=9).map(lambda v: np.array(v) / sum(v))
 
@@ -31,7 +31,7 @@ def test_weights_stay_positive_and_sum_to_1(w, slope, eta):
     for _ in range(40):
         w = update(w, slope * np.arange(len(w)), eta)
     assert w.sum() == pytest.approx(1)
-    assert (w >= LEAST / 2).all()
+    assert (w >= MIN_WEIGHT / 2).all()
 
 
 @pytest.mark.parametrize("d", [[np.nan, 0.0], [np.inf, 0.0], [0.0]])
@@ -47,6 +47,6 @@ def test_effective_size():
 
 @given(SHARES, st.integers(0, 500))
 def test_allotments_are_whole_and_near(w, count):
-    found = allotment(w, count)
+    found = largest_remainder(w, count)
     assert found.sum() == count
     assert (np.abs(found - w * count) < 1).all()

@@ -15,7 +15,7 @@ import torch
 import augtree as at
 from augtree.errors import ArgumentError, DataError, OtherRunError, RunError
 from augtree.forests import Weighting, search_forest
-from augtree.forests.search import on_shared_trunk
+from augtree.forests.search import search_on_shared_trunk
 from augtree.forests.shared_trunk import FOREST, ONE_FOR_ALL, SharedTrunk
 from augtree.runs import faults
 from augtree.runs.events import Planned
@@ -42,7 +42,7 @@ def search_by(kind):
     """A search, in memory, by a shared trunk of some kind."""
     context = context_on(APART, SPACE, task=TASK)
     made = kind(context, SearchOptions(scorer=QUICK, budget=6), Weighting(alpha=8, eta=0.3))
-    return on_shared_trunk(made, SPACE, plain=False, pairs=False)
+    return search_on_shared_trunk(made, SPACE, plain=False, pairs=False)
 
 
 def kept(folder):
@@ -365,7 +365,7 @@ def test_one_group_is_a_search_as_well():
 def test_the_weights_are_learned_in_whole_rounds_of_the_trunk_s_last_fifth(trunk, alpha, tail):
     context = context_on(APART, SPACE, task=TASK)
     made = SharedTrunk(context, SearchOptions(scorer=QUICK), Weighting(alpha=alpha))
-    assert made.tail(Plan(trunk, (), 0.3, 2)) == tail
+    assert made.weighted_steps(Plan(trunk, (), 0.3, 2)) == tail
 
 
 def test_every_look_trains_on_the_groups_own_mixtures(monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from augtree import Tree
-from augtree.runs.checkpoints import Checkpoints, Model
-from augtree.runs.spec import begin
+from augtree.runs.checkpoints import Checkpoints, LazyState
+from augtree.runs.spec import begin_run
 from augtree.training.state import State
 from support.searches import TASK, bars
 
@@ -27,7 +27,7 @@ def _quick_disk(quick_disk):
 def begun(folder):
     """A run, and its checkpoints."""
     trainer = TASK.prepare(DATA)
-    run = begin(folder, SPEC, trainer)
+    run = begin_run(folder, SPEC, trainer)
     return run, Checkpoints(run, trainer)
 
 
@@ -124,11 +124,11 @@ def test_in_memory_a_model_that_was_forgotten_is_trained_again():
 
 def test_a_model_is_read_when_it_is_needed_and_kept():
     loaded = []
-    model = Model(lambda: loaded.append(1) or state(1.0))
+    model = LazyState(lambda: loaded.append(1) or state(1.0))
     assert loaded == []
     assert model() is model()
     assert loaded == [1]
-    assert Model(lambda: pytest.fail("it is there"), state(5.0))().tensors["weights"][0] == 5
+    assert LazyState(lambda: pytest.fail("it is there"), state(5.0))().tensors["weights"][0] == 5
 
 
 def test_a_saved_state_is_that_of_its_unit(tmp_path):

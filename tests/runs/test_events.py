@@ -3,7 +3,7 @@ import importlib
 import pkgutil
 
 import augtree
-from augtree.runs.events import Event, Note, Planned, Trained, silent
+from augtree.runs.events import Event, Note, Planned, RowTrained, silent
 
 
 def kinds(of=Event):
@@ -15,7 +15,9 @@ def test_every_event_is_an_immutable_value():
         if module.name.split(".")[1] in ("search", "forests", "comparison", "evaluation", "runs"):
             importlib.import_module(module.name)
     ours = {kind for kind in kinds() if kind.__module__.startswith("augtree.")}
-    assert {"Planned", "TrunkTrained", "NodeBuilt", "Scored", "GroupStarted", "Trained"} <= {k.__name__ for k in ours}
+    assert {"Planned", "TrunkTrained", "NodeBuilt", "Scored", "GroupStarted", "RowTrained"} <= {
+        k.__name__ for k in ours
+    }
     for kind in ours:
         assert dataclasses.is_dataclass(kind)
         assert kind.__dataclass_params__.frozen, kind
@@ -25,7 +27,7 @@ def test_every_event_is_an_immutable_value():
 def test_events_with_the_same_content_are_equal():
     assert Note("a") == Note("a") != Note("b")
     assert Planned(steps=3) == Planned((), (), 3)
-    assert Trained("none", 0, {}) == Trained("none", 0, {}, failed="")
+    assert RowTrained("none", 0, {}) == RowTrained("none", 0, {}, failed="")
 
 
 def test_silence():

@@ -9,7 +9,7 @@ import torch
 import augtree as at
 from augtree.errors import DataError, OtherRunError, PolicyFileError, RunError
 from augtree.policies.codec import Reader
-from augtree.runs.spec import begin, restore, restore_data, restore_space, restore_task, run_spec, space_spec
+from augtree.runs.spec import begin_run, restore, restore_data, restore_space, restore_task, run_spec, space_spec
 from augtree.runs.store import Run
 from augtree.tasks import Classification, Contrastive
 from augtree.transforms import Flip, Posterize, RandAugment, Space
@@ -30,7 +30,7 @@ def reader(tmp_path):
 
 
 def begun(folder, data=DATA, task=CNN, seed=None, **more):
-    return begin(folder, run_spec("test", data, task, **more), task.prepare(data), seed)
+    return begin_run(folder, run_spec("test", data, task, **more), task.prepare(data), seed)
 
 
 # ---- forth
@@ -50,7 +50,7 @@ def test_a_specification_names_the_data_and_holds_the_task():
 
 def test_a_run_counts_the_passes_of_its_trainer(tmp_path):
     trainer = CNN.prepare(DATA)
-    with begin(tmp_path / "a", run_spec("test", DATA, CNN), trainer) as run:
+    with begin_run(tmp_path / "a", run_spec("test", DATA, CNN), trainer) as run:
         unit = run.unit("a", lambda: (trainer.fit(at.Tree(), 0, 3) and {}, None))
         assert (unit.forward, unit.backward) == (3 * 8, 3 * 8)
         assert run.fact("status") == "begun"

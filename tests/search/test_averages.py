@@ -5,7 +5,7 @@ from torch import nn
 
 import augtree as at
 from augtree.policies import Tree
-from augtree.runs.checkpoints import Model
+from augtree.runs.checkpoints import LazyState
 from augtree.search.cooldowns import (
     CooledModel,
     FinalCooldowns,
@@ -43,7 +43,7 @@ def with_models(states, renew=0, model=LINEAR):
     cooldowns = FinalCooldowns(trunk)
     for name, each in states(trunk.trainer).items():
         losses = trunk.trainer.calibrated_losses(each, trunk.rows)
-        cooldowns.done[name] = CooledModel(name, Tree(), losses, Model(lambda each=each: each, each))
+        cooldowns.done[name] = CooledModel(name, Tree(), losses, LazyState(lambda each=each: each, each))
     return cooldowns
 
 

@@ -33,8 +33,8 @@ def test_a_time_is_so_many_trainings_as_this_machine_makes_in_it(trainings, seco
 def test_the_speed_is_measured_once_and_changes_no_model():
     context = context_on(DATA, task=LINEAR)
     before = context.trainer.fresh(0)
-    found = budget_for(context, Play(CORNERS).drawn_alike(), (UNBOUNDED, 1000.0))
-    assert found.trainings == pytest.approx(1000 / found.seconds_a_training)
+    found = budget_for(context, Play(CORNERS).mixture_with_shared_draws(), (UNBOUNDED, 1000.0))
+    assert found.trainings == pytest.approx(1000 / found.seconds_per_training)
     assert context.trainer.passes.forward == 20 * 64
     assert budget_for(context, at.Tree(), (UNBOUNDED, 1000.0)) == found
     after = context.trainer.fresh(0)

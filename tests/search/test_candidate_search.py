@@ -9,7 +9,7 @@ import torch
 import augtree as at
 from augtree.runs.events import Planned, Working
 from augtree.search import Density, Retrain
-from augtree.search.cooldown_search import NodeBuilt
+from augtree.search.grow import NodeBuilt
 from augtree.search.scorers.base import Scored, halves
 from augtree.tasks import Classification
 from support.searches import INVERT, SPACE, bars
@@ -199,7 +199,8 @@ def test_a_budget_of_passes_ends_it_with_the_tree_so_far(whole, name, share):
     assert set(result.tree.nodes.items()) < set(full.tree.nodes.items())
     (note,) = [note for note in result.notes if "budget was spent" in note]
     still_open = note.split()[5]
-    assert note == f"The budget was spent with {still_open} nodes still open: this is the tree so far."
+    nodes = "node" if still_open == "1" else "nodes"
+    assert note == f"The budget was spent with {still_open} {nodes} still open: this is the tree so far."
     assert 1 <= int(still_open) <= 2
 
 
@@ -212,7 +213,7 @@ def test_a_budget_that_is_not_spent_says_nothing(whole):
 def test_a_budget_of_time_ends_it():
     result = search(budget="0.001s", check=0)
     assert result.tree == at.Tree()
-    assert "The budget was spent with 1 nodes still open: this is the tree so far." in result.notes
+    assert "The budget was spent with 1 node still open: this is the tree so far." in result.notes
     assert any(note.startswith("Only ") and note.endswith("expect noise.") for note in result.notes)
     assert len(result.history) <= 1
 

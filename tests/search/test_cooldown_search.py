@@ -13,12 +13,18 @@ import augtree as at
 from augtree.errors import ArgumentError
 from augtree.runs.events import Planned
 from augtree.search import Cooldown, search_tree
-from augtree.search.cooldown_search import SHORT, NodeBuilt, closing_notes, searched_space, usable
-from augtree.search.cooldowns import FEW
+from augtree.search.cooldown_search import (
+    SHORT_TRAINING,
+    closing_notes,
+    without_failing_transforms,
+    without_preprocess,
+)
+from augtree.search.cooldowns import MIN_VAL_TO_CHOOSE
+from augtree.search.grow import NodeBuilt
 from augtree.search.trunk import CooledDown, FactorTested, TrunkTrained
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, Posterize, Space, VerticalFlip
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 from support.searches import CORNERS, INVERT, LINEAR, QUICK, bright_or_dark, corners, linear_model
 
 DATA = corners(64, 128)
@@ -133,20 +139,20 @@ def test_a_budget_without_room_for_looks_is_told_once():
 
 def test_looks_that_are_not_wanted_are_not_missed():
     found = search(scorer=replace(QUICK, looks=()))
-    assert {finding["factor"] for finding in found.findings} == {ALONE}  # the last cool-downs tell of it
+    assert {finding["factor"] for finding in found.findings} == {EVERY_SAMPLE}  # the last cool-downs tell of it
     assert "Nothing was tested for harm" in found.verdict()
 
 
 def test_a_short_training_is_told():
     (note,) = notes_with(search(), "too short to tell")
     assert note.startswith("A training has 80 steps")
-    assert not notes_with(search(task=replace(LINEAR, steps=SHORT), budget=1), "too short to tell")
+    assert not notes_with(search(task=replace(LINEAR, steps=SHORT_TRAINING), budget=1), "too short to tell")
 
 
 def test_few_validation_samples_are_told():
-    few = corners(64, FEW - 1)
+    few = corners(64, MIN_VAL_TO_CHOOSE - 1)
     (note,) = notes_with(search(few), "validation samples")
-    assert note.startswith(f"Only {FEW - 1} validation samples")
+    assert note.startswith(f"Only {MIN_VAL_TO_CHOOSE - 1} validation samples")
     assert not notes_with(search(), "validation samples:")
 
 
@@ -180,7 +186,9 @@ def test_what_fails_is_left_out_and_told():
 
 def test_a_basic_that_fails_is_left_out():
     wrong = at.wrap(broken, name="Wrong")
-    space, notes = usable(Space([Posterize(0.2)], basics=[Flip(1.0), wrong]), LINEAR.prepare(DATA))
+    space, notes = without_failing_transforms(
+        Space([Posterize(0.2)], basics=[Flip(1.0), wrong]), LINEAR.prepare(DATA)
+    )
     assert [basic.name for basic in space.basics] == ["Flip"]
     assert list(space.distinct) == [Identity(), Posterize(0.2)]
     assert len(notes) == 1
@@ -190,15 +198,15 @@ def test_a_full_disk_is_no_fault_of_a_transform(monkeypatch):
     trainer = LINEAR.prepare(DATA)
     monkeypatch.setattr(trainer, "augmented", lambda *_: (_ for _ in ()).throw(OSError("no space left on device")))
     with pytest.raises(OSError, match="no space left"):
-        usable(CORNERS, trainer)
+        without_failing_transforms(CORNERS, trainer)
 
 
 def test_what_comes_with_the_data_is_searched_and_not_done_beforehand():
     flipped = dataclasses.replace(DATA, preprocess=Flip())
-    assert searched_space(CORNERS, flipped, LINEAR)[1].preprocess is None
-    assert searched_space(Space([INVERT]), flipped, LINEAR)[1].preprocess == "default"
+    assert without_preprocess(LINEAR, CORNERS, flipped).preprocess is None
+    assert without_preprocess(LINEAR, Space([INVERT]), flipped).preprocess == "default"
     mine = replace(LINEAR, preprocess=Flip())
-    assert searched_space(CORNERS, flipped, mine)[1].preprocess == Flip()
+    assert without_preprocess(mine, CORNERS, flipped).preprocess == Flip()
     assert str(LINEAR.prepare(flipped).preprocess) == str(Flip())
 
 

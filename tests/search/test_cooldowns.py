@@ -11,8 +11,8 @@ from augtree.policies import Tree
 from augtree.runs.failures import BudgetSpentError
 from augtree.search.cooldown_search import best_single
 from augtree.search.cooldowns import (
-    FEW,
-    HALF_ALONE,
+    HALF_AUGMENTED,
+    MIN_VAL_TO_CHOOSE,
     CooledModel,
     FinalCooldowns,
     default_randaugment,
@@ -24,7 +24,7 @@ from augtree.search.play import Play
 from augtree.search.scorers.cooldown import Plan
 from augtree.search.trunk import UNGROUPED
 from augtree.transforms import AutoAugment, Cutout, Flip, Identity, Posterize, RandAugment, Space, TrivialAugment
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 from support.searches import INVERT
 
 BASE = np.random.default_rng(0).gamma(1.0, 0.3, 400)
@@ -39,27 +39,27 @@ def cooldowns_with(play=None, last=20, sure=2.0, seed=0):
         plan=Plan(1.0, (), 0.2, last),
         plays={UNGROUPED: play or Play(STYLES)},
         options=SimpleNamespace(sure=sure),
-        settled=[],
+        decided=[],
     )
 
-    def settle(harm, left):
-        trunk.settled.append((harm, left))
-        if left:
-            trunk.plays = {UNGROUPED: trunk.plays[UNGROUPED].without([ALONE])}
+    def decide_share(harm, halve):
+        trunk.decided.append((harm, halve))
+        if halve:
+            trunk.plays = {UNGROUPED: trunk.plays[UNGROUPED].without([EVERY_SAMPLE])}
 
-    trunk.settle = settle
+    trunk.decide_share = decide_share
     return FinalCooldowns(trunk)
 
 
 def planted(cooldowns, losses):
     """Cool-downs that end with these losses by name, the base where none are given."""
 
-    def cool(policies):
+    def run(policies):
         for name, policy in policies.items():
             cooldowns.done[name] = CooledModel(name, policy, losses.get(name, BASE), None)
             cooldowns.remaining -= 1
 
-    cooldowns.cool = cool
+    cooldowns.run = run
     return cooldowns
 
 
@@ -81,7 +81,7 @@ def test_a_clear_winner_takes_its_place_and_gains_what_it_gains():
 
 def test_few_validation_samples_let_the_mixture_stay():
     cooldowns = cooldowns_with()
-    for count, stays in ((FEW - 1, True), (FEW, False)):
+    for count, stays in ((MIN_VAL_TO_CHOOSE - 1, True), (MIN_VAL_TO_CHOOSE, False)):
         standing, rival = cooled("it", np.ones(count)), cooled("rival", np.zeros(count))
         assert (cooldowns.best(standing, [rival])[0] is standing) == stays
 
@@ -136,7 +136,7 @@ def test_the_mixture_is_cooled_twice_and_then_the_published_policies_in_play():
         policy_name(cooldowns.play.over_basics(style))
         for style in (RandAugment(), RandAugment(m=5), TrivialAugment())
     ]
-    assert list(cooldowns.done) == [mixture, mixture + HALF_ALONE, *over]
+    assert list(cooldowns.done) == [mixture, mixture + HALF_AUGMENTED, *over]
     assert built.transform == cooldowns.play.mixture()[1].transform
     assert built.why == "nothing beat the mixture"
 
@@ -205,7 +205,7 @@ def test_with_nothing_in_play_the_tree_is_empty():
 
 def test_a_policy_is_cooled_once():
     cooldowns = planted(cooldowns_with(), {})
-    assert cooldowns.cooldown(Tree()) is cooldowns.cooldown(Tree())
+    assert cooldowns.cooled_on(Tree()) is cooldowns.cooled_on(Tree())
     assert cooldowns.remaining == 19
 
 
@@ -213,8 +213,8 @@ def test_policies_that_are_called_the_same_are_cooled_each():
     cooldowns = planted(cooldowns_with(), {})
     black, grey = (Tree().with_node(1, RandAugment(fill=fill), 1.0) for fill in (0, 128))
     assert policy_name(black) == policy_name(grey)
-    assert cooldowns.cooldown(black).policy == black
-    assert cooldowns.cooldown(grey).policy == grey
+    assert cooldowns.cooled_on(black).policy == black
+    assert cooldowns.cooled_on(grey).policy == grey
     assert len(cooldowns.done) == 2
 
 
@@ -226,13 +226,13 @@ def test_randaugment_at_its_own_strength_is_known_whatever_it_fills_with():
 def test_half_of_the_samples_are_left_alone_where_that_is_clearly_better():
     cooldowns = cooldowns_with(last=6)
     whole = policy_name(cooldowns.play.mixture())
-    planted(cooldowns, {whole + HALF_ALONE: BASE - np.linspace(0.05, 0.15, 400)})
+    planted(cooldowns, {whole + HALF_AUGMENTED: BASE - np.linspace(0.05, 0.15, 400)})
     built = cooldowns.build_one_node(1, Tree(), None)
-    ((harm, left),) = cooldowns.trunk.settled
-    assert left
+    ((harm, halve),) = cooldowns.trunk.decided
+    assert halve
     assert harm.harm == pytest.approx(0.1)
     assert harm.se == pytest.approx(np.linspace(0.05, 0.15, 400).std(ddof=1) / 20)
-    assert (built.p, cooldowns.play.augmented) == (0.5, 0.5)
+    assert (built.p, cooldowns.play.augmented_share) == (0.5, 0.5)
     assert list(cooldowns.done)[2] == policy_name(cooldowns.play.over_basics(RandAugment()))
     assert cooldowns.done[list(cooldowns.done)[2]].policy[1].p == 0.5
 
@@ -241,24 +241,24 @@ def test_half_of_the_samples_are_left_alone_where_that_is_clearly_better():
 def test_without_clear_harm_every_sample_is_augmented(better):
     noise = np.random.default_rng(1).normal(0, 0.1, 400)
     cooldowns = cooldowns_with(last=2)
-    planted(cooldowns, {policy_name(cooldowns.play.mixture()) + HALF_ALONE: BASE - better + noise - noise.mean()})
+    planted(cooldowns, {policy_name(cooldowns.play.mixture()) + HALF_AUGMENTED: BASE - better + noise - noise.mean()})
     built = cooldowns.build_one_node(1, Tree(), None)
-    assert [left for _, left in cooldowns.trunk.settled] == [False]
+    assert [halve for _, halve in cooldowns.trunk.decided] == [False]
     assert built.p == 1.0
     assert best_single(cooldowns, cooldowns.play) == cooldowns.play.mixture()
 
 
 def test_with_few_validation_samples_nothing_is_settled():
     cooldowns = cooldowns_with(last=2)
-    few = BASE[: FEW - 1]
+    few = BASE[: MIN_VAL_TO_CHOOSE - 1]
     whole = policy_name(cooldowns.play.mixture())
-    planted(cooldowns, {whole: few, whole + HALF_ALONE: few - 1})
+    planted(cooldowns, {whole: few, whole + HALF_AUGMENTED: few - 1})
     assert cooldowns.build_one_node(1, Tree(), None).p == 1.0
-    assert cooldowns.trunk.settled == []
+    assert cooldowns.trunk.decided == []
 
 
 def test_where_half_are_left_alone_the_two_on_the_mixture_differ_in_their_draws_alone():
-    cooldowns = planted(cooldowns_with(Play(STYLES).without([ALONE]), last=2), {})
+    cooldowns = planted(cooldowns_with(Play(STYLES).without([EVERY_SAMPLE]), last=2), {})
     cooldowns.build_one_node(1, Tree(), None)
     mixture = policy_name(cooldowns.play.mixture())
     assert list(cooldowns.done) == [mixture, f"{mixture}, again"]

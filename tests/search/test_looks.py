@@ -16,7 +16,7 @@ from augtree.search.trunk import (
 )
 from augtree.tasks import Classification
 from augtree.transforms import Posterize
-from augtree.transforms.traits import ALONE, TONES
+from augtree.transforms.traits import EVERY_SAMPLE, TONES
 from support.searches import (
     CORNERS,
     QUICK,
@@ -55,9 +55,9 @@ def test_a_look_finds_the_harm_that_is_planted():
     trunk = planted({"Flip": 0.3, "VerticalFlip": -0.2, TONES: 0.1})
     trunk.look(0, 0.5, last=True)
     found = {finding.factor: finding for finding in trunk.findings}
-    for factor, harm in (("Flip", 0.3), ("VerticalFlip", -0.2), (TONES, 0.1), (ALONE, 0.0)):
-        assert found[factor].harm.harm == pytest.approx(harm, abs=4 * found[factor].harm.se)
-        assert found[factor].harm.se < 0.02
+    for factor, harm in (("Flip", 0.3), ("VerticalFlip", -0.2), (TONES, 0.1), (EVERY_SAMPLE, 0.0)):
+        assert found[factor].effect.harm == pytest.approx(harm, abs=4 * found[factor].effect.se)
+        assert found[factor].effect.se < 0.02
     assert trunk.plays[UNGROUPED].out == {"Flip", TONES}
 
 
@@ -95,19 +95,19 @@ def test_groups_whose_differences_are_noise_are_decided_for_together():
     groups = {"a": Effect(0.10, 0.06), "b": Effect(0.12, 0.06), "c": Effect(0.09, 0.06)}
     assert all(effect.z < 2.01 for effect in groups.values())
     finding = trunk.judge(0, 0.5, "Flip", groups, 2.0)
-    assert finding.left == ("a", "b", "c")
+    assert finding.removed_in == ("a", "b", "c")
     alone = trunk.judge(0, 0.5, "Flip", {"a": groups["c"]}, 2.0)
-    assert alone.left == ()
+    assert alone.removed_in == ()
 
 
 def test_a_group_that_it_clearly_helps_keeps_what_leaves_all_others():
     trunk = planted({}, groups=True)
     groups = {name: Effect(0.5, 0.05) for name in "abdefg"}
     finding = trunk.judge(0, 0.5, "Flip", {**groups, "c": Effect(-0.2, 0.05)}, 2.0)
-    assert finding.harm.z > 2
-    assert finding.left == tuple("abdefg")
+    assert finding.effect.z > 2
+    assert finding.removed_in == tuple("abdefg")
     unsure = trunk.judge(0, 0.5, "Flip", {**groups, "c": Effect(-0.2, 0.3)}, 2.0)
-    assert "c" in unsure.left
+    assert "c" in unsure.removed_in
 
 
 def test_before_the_last_look_a_factor_stays_where_a_group_s_own_samples_do_not_agree():
@@ -115,9 +115,9 @@ def test_before_the_last_look_a_factor_stays_where_a_group_s_own_samples_do_not_
     for looks, left in (((0.3, 0.6), ("a", "b")), ((0.3,), ("a", "b", "c"))):
         trunk = trunk_on(corners(), {UNGROUPED: PLAY}, plan=Plan(1.0, looks, 0.3, 2))
         finding = trunk.judge(0, 0.3, "Flip", groups, 2.0)
-        assert finding.harm.z > 2
+        assert finding.effect.z > 2
         assert len(set(finding.groups.values())) == 1  # the differences are no more than noise
-        assert finding.left == left
+        assert finding.removed_in == left
 
 
 def test_what_is_likely_to_harm_leaves_where_the_group_itself_says_so():
@@ -125,19 +125,19 @@ def test_what_is_likely_to_harm_leaves_where_the_group_itself_says_so():
     trunk = planted({}, groups=True)
     groups = {"a": Effect(0.3, 0.12), "b": Effect(0.2, 0.12), "c": Effect(-0.02, 0.12)}
     common = trunk.judge(0, 0.5, "Flip", groups, 1.0)
-    assert 1 < common.harm.z < 2
+    assert 1 < common.effect.z < 2
     assert {name: effect.z > 1 for name, effect in common.groups.items()} == {"a": True, "b": True, "c": False}
-    assert common.left == ("a", "b")
-    assert trunk.judge(0, 0.5, "Flip", groups, 2.0).left == ("a",)
+    assert common.removed_in == ("a", "b")
+    assert trunk.judge(0, 0.5, "Flip", groups, 2.0).removed_in == ("a",)
 
 
 def test_what_is_less_than_likely_leaves_a_group_that_it_certainly_harms():
     trunk = planted({}, groups=True)
     groups = {"a": Effect(0.5, 0.05), "b": Effect(0.07, 0.05), "c": Effect(-0.5, 0.05)}
     finding = trunk.judge(0, 0.5, "Flip", groups, 1.0)
-    assert finding.harm.z < 1
+    assert finding.effect.z < 1
     assert finding.groups["b"].z > 1
-    assert finding.left == ("a",)
+    assert finding.removed_in == ("a",)
 
 
 @pytest.mark.parametrize(("likely", "out"), [(0.5, True), (3.0, False)])
@@ -145,7 +145,7 @@ def test_the_last_look_asks_for_less_than_the_others(likely, out):
     for last, left in ((True, out), (False, False)):
         trunk = planted({"Flip": 0.03}, luck=0.02, options=replace(QUICK, likely=likely))
         trunk.look(0, 0.5, last=last)
-        assert 0.5 < trunk.findings[0].harm.z < 3
+        assert 0.5 < trunk.findings[0].effect.z < 3
         assert ("Flip" in trunk.plays[UNGROUPED].out) == left
 
 
@@ -154,8 +154,8 @@ def test_the_evidence_of_all_looks_counts():
     for number in range(2):
         trunk.findings.append(trunk.judge(number, 0.5, "Flip", {UNGROUPED: Effect(0.3, 0.2)}, 2.0))
     first, second = trunk.findings
-    assert (first.left, second.left) == ((), (UNGROUPED,))
-    assert second.harm == pytest.approx((0.3, 0.2 / np.sqrt(2)))
+    assert (first.removed_in, second.removed_in) == ((), (UNGROUPED,))
+    assert second.effect == pytest.approx((0.3, 0.2 / np.sqrt(2)))
     assert second.seen[UNGROUPED] == (0.3, 0.2)
 
 

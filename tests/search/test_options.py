@@ -8,7 +8,7 @@ import pytest
 
 from augtree.errors import ArgumentError, RunError
 from augtree.search import Cooldown, Density, Retrain, SearchOptions
-from augtree.search.options import H, parse_budget, restore_scorer, scorer_options
+from augtree.search.options import H, parse_budget, resolve_scorer, restore_scorer
 from augtree.search.scorers import SCORERS
 
 FOLDER = Path("runs/mine")
@@ -29,9 +29,9 @@ def test_without_anything_it_is_the_paper_s_tree_by_cool_downs():
 
 def test_a_scorer_has_a_name_or_is_a_value():
     assert SearchOptions(scorer="density") == SearchOptions(scorer=Density())
-    assert SearchOptions(scorer=Density(train=0.5)).scoring == Density(train=0.5)
+    assert SearchOptions(scorer=Density(train=0.5)).scorer_options == Density(train=0.5)
     assert not SearchOptions(scorer="retrain").by_cooldown
-    assert [scorer_options(name) for name in SCORERS] == [Cooldown(), Density(), Retrain()]
+    assert [resolve_scorer(name) for name in SCORERS] == [Cooldown(), Density(), Retrain()]
 
 
 def test_probabilities_are_sorted_and_once():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.search.play import HALF, Play, in_words, one_of
+from augtree.search.play import HALF, Play, factor_in_words, one_of
 from augtree.transforms import (
     Chain,
     Cutout,
@@ -22,7 +22,7 @@ from augtree.transforms import (
     TrivialAugment,
     VerticalFlip,
 )
-from augtree.transforms.traits import ALONE, GEOMETRY, TONES
+from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES
 from support.searches import CORNERS, INVERT, corners
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -40,7 +40,7 @@ FOG = at.wrap(bright, name="Fog")
 
 def test_factors_are_basics_traits_and_leaving_none_alone():
     space = Space([RandAugment(), Cutout(0.5)], basics=[FLIP, UPSIDE])
-    assert set(Play(space).factors) == {"Flip", "VerticalFlip", TONES, GEOMETRY, "Cutout", ALONE}
+    assert set(Play(space).factors) == {"Flip", "VerticalFlip", TONES, GEOMETRY, "Cutout", EVERY_SAMPLE}
     assert Play(space).basic_factors == ("Flip", "VerticalFlip")
     assert set(Play(space + [FOG]).factors) >= {"Fog"} if space.combines else True
 
@@ -48,8 +48,8 @@ def test_factors_are_basics_traits_and_leaving_none_alone():
 def test_own_transforms_are_asked_for_like_basics():
     space = Space([RandAugment(), FOG], basics=[FLIP], own=[FOG])
     assert Play(space).basic_factors == ("Flip", "Fog")
-    assert Play(space).on_top == (FOG,)
-    assert Play(space).without(["Fog"]).on_top == ()
+    assert Play(space).own == (FOG,)
+    assert Play(space).without(["Fog"]).own == ()
     assert FOG not in Play(space).without(["Fog"]).styles
 
 
@@ -64,7 +64,7 @@ def test_what_is_out_is_in_no_policy_and_identity_stays():
     assert less.out == {"Flip", TONES}
     assert less.basics == (UPSIDE,)
     assert less.styles == (Identity(),)
-    assert set(less.factors) == {"VerticalFlip", ALONE}
+    assert set(less.factors) == {"VerticalFlip", EVERY_SAMPLE}
     assert PLAY.out == frozenset()
     assert less.mixture() == at.Tree().with_node(1, Chain([(UPSIDE, HALF)]), 1.0)
 
@@ -82,10 +82,10 @@ def test_the_mixture_is_every_basic_or_not_and_any_style():
 
 
 def test_half_of_the_samples_can_be_left_alone():
-    less = PLAY.without([ALONE])
-    assert less.augmented == HALF
+    less = PLAY.without([EVERY_SAMPLE])
+    assert less.augmented_share == HALF
     assert less.mixture()[1].p == HALF
-    assert ALONE not in less.factors
+    assert EVERY_SAMPLE not in less.factors
     assert less.over_basics(RandAugment())[1].p == HALF
 
 
@@ -104,8 +104,8 @@ def test_a_style_over_the_basics():
 def test_mixtures_share_their_draws():
     """The mixture without a flip gives each picture as the whole mixture does, but for the flip."""
     index = np.arange(len(PICTURES))
-    whole = PLAY.drawn_alike()(PICTURES, seed=3, index=index)
-    less = PLAY.without(["Flip"]).drawn_alike()(PICTURES, seed=3, index=index)
+    whole = PLAY.mixture_with_shared_draws()(PICTURES, seed=3, index=index)
+    less = PLAY.without(["Flip"]).mixture_with_shared_draws()(PICTURES, seed=3, index=index)
     same = [torch.equal(a, b) for a, b in zip(whole, less, strict=True)]
     mirrored = [torch.equal(a, b.flip(-1)) for a, b in zip(whole, less, strict=True)]
     assert all(a or b for a, b in zip(same, mirrored, strict=True))
@@ -113,9 +113,9 @@ def test_mixtures_share_their_draws():
 
 
 def test_drawn_alike_or_not_it_is_the_same_mixture():
-    assert PLAY.drawn_alike() == PLAY.mixture()
+    assert PLAY.mixture_with_shared_draws() == PLAY.mixture()
     less = PLAY.without(["Flip", TONES])
-    one = less.drawn_alike()(PICTURES, seed=3, index=np.arange(40))
+    one = less.mixture_with_shared_draws()(PICTURES, seed=3, index=np.arange(40))
     changed = [not torch.equal(a, b) for a, b in zip(one, PICTURES, strict=True)]
     upside = [torch.equal(a, b.flip(-2)) for a, b in zip(one, PICTURES, strict=True)]
     assert changed == upside
@@ -134,7 +134,7 @@ def test_the_mixture_is_a_policy_that_can_be_kept_and_read(tmp_path):
 def test_mixtures_of_today_are_those_of_the_golden_file(tmp_path):
     """Files of searches that are done must be read for ever, and the same search must give the same file."""
     styles = [RandAugment(), TrivialAugment(), RandGeometry(m=5)]
-    mixture = Play(Space(styles, basics=[Flip(1.0), PadCrop(pad=2)])).without([ALONE]).mixture()
+    mixture = Play(Space(styles, basics=[Flip(1.0), PadCrop(pad=2)])).without([EVERY_SAMPLE]).mixture()
     assert at.load(GOLDEN / "mixture.json") == mixture
     mixture.save(tmp_path / "mixture.json")
     assert (tmp_path / "mixture.json").read_text() == (GOLDEN / "mixture.json").read_text()
@@ -146,5 +146,5 @@ def test_one_of_one_is_that_one():
 
 
 def test_factors_in_words():
-    assert in_words("Flip") == "flips left-right"
-    assert in_words("Fog") == "Fog"
+    assert factor_in_words("Flip") == "flips left-right"
+    assert factor_in_words("Fog") == "Fog"

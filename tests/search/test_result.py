@@ -83,7 +83,7 @@ def test_cost_counts_everything_and_scorings_by_themselves():
     run.unit("node/1/round/0/x", lambda: ({"candidate": "x", "round": 0}, None))
     run.unit("node/1/confirm/0/winner", lambda: ({"candidate": "x", "round": "confirm"}, None))
     run.unit("free/none", lambda: ({"loss": 1.0}, None))
-    found = cost_of(run, SimpleNamespace(total_steps=50, passes_a_step=2))
+    found = cost_of(run, SimpleNamespace(total_steps=50, passes_per_step=2))
     assert (found.forward, found.backward, found.training_equivalents) == (230, 0, 2.3)
     assert found.scorings == 2  # neither the confirmation nor the check
     assert found.check_equivalents == 0.5

@@ -13,7 +13,7 @@ from augtree.errors import RunError
 from augtree.runs import faults
 from augtree.runs.events import Planned, Working
 from augtree.runs.store import Run
-from augtree.search.cooldown_search import NodeBuilt
+from augtree.search.grow import NodeBuilt
 from augtree.search.scorers.base import Scored
 from augtree.tasks import Classification
 from support.searches import INVERT

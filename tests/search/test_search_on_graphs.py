@@ -7,7 +7,7 @@ from torch_geometric.data import Batch, Data
 import augtree as at
 from augtree.tasks import Classification
 from augtree.transforms import DropNodes, MaskNodes, Space
-from augtree.transforms.traits import ALONE, STRONG
+from augtree.transforms.traits import EVERY_SAMPLE, STRONG
 from support.tree_runs import search
 
 pytestmark = pytest.mark.usefixtures("full_trees")
@@ -42,7 +42,7 @@ def test_graphs_by_cool_downs(tmp_path):
     few = Space([DropNodes(0.1), DropNodes(0.4), MaskNodes(0.1), MaskNodes(0.4)])
     how = {"data": RINGS, "task": GIN, "space": few, "scorer": "cooldown", "budget": 12, "depth": 1}
     result = search(tmp_path / "a", **how)
-    assert {finding["factor"] for finding in result.findings} == {"DropNodes", "MaskNodes", STRONG, ALONE}
+    assert {finding["factor"] for finding in result.findings} == {"DropNodes", "MaskNodes", STRONG, EVERY_SAMPLE}
     assert result.mixture.domain == "graph"
     assert at.load(tmp_path / "a" / "mixture.json") == result.mixture
     logits = result.model(Batch.from_data_list([RINGS.samples[i] for i in RINGS.indices("val")]))

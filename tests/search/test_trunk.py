@@ -13,7 +13,7 @@ from augtree.search.branches import Branch
 from augtree.search.factorial import Effect
 from augtree.search.play import Play
 from augtree.search.trunk import (
-    MOST_FACTORS,
+    MAX_FACTORS,
     UNGROUPED,
     FactorTested,
     Finding,
@@ -24,7 +24,7 @@ from augtree.search.trunk import (
 from augtree.search.trunk import tested_factors as factors_of_look
 from augtree.training.state import seed_of
 from augtree.transforms import Cutout, Flip, Identity, RandAugment, Space, VerticalFlip
-from augtree.transforms.traits import ALONE, GEOMETRY, TONES
+from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES
 from support.searches import (
     CORNERS,
     INVERT,
@@ -102,11 +102,11 @@ def test_where_every_sample_is_spoilt_half_of_them_are_left_alone():
     """A style that erases nearly all, and is no factor that could leave: all styles have it."""
     trunk = trunk_on(corners(), {UNGROUPED: Play(Space([RandAugment()], basics=[Flip(1.0)]))})
     trunk.losses = lambda number, plays: np.stack([
-        np.full(128, 2.0) + np.random.default_rng(1).normal(0, 0.1, 128) - (ALONE in play[UNGROUPED].out)
+        np.full(128, 2.0) + np.random.default_rng(1).normal(0, 0.1, 128) - (EVERY_SAMPLE in play[UNGROUPED].out)
         for play in plays
     ])  # fmt: skip
     trunk.look(0, 0.5, last=True)
-    assert trunk.plays[UNGROUPED].out == {ALONE}
+    assert trunk.plays[UNGROUPED].out == {EVERY_SAMPLE}
 
 
 # ---- no difference
@@ -128,7 +128,7 @@ def test_branches_with_the_same_pictures_end_with_the_same_weights():
         f"cool/{i}": Branch(trunk.mixture(play), (0.02, 0.01), 7, trunk.rows, keep_model=True)
         for i, play in enumerate(plays)
     }
-    (whole, one), (less, other), (upright, third) = trunk.cool_down(branches, {"steps": 2})
+    (whole, one), (less, other), (upright, third) = trunk.run_branches(branches, {"steps": 2})
     assert (whole == less).all()
     assert torch.equal(one().tensors["weights"], other().tensors["weights"])
     assert (whole != upright).any()
@@ -144,7 +144,7 @@ def test_where_nothing_leaves_the_trunk_is_one_long_training():
     trunk = trunk_on(corners(), {UNGROUPED: PLAY}, options)
     grown = trunk.grow()()
     trainer = LINEAR.prepare(corners())
-    half = PLAY.without([ALONE]).mixture()
+    half = PLAY.without([EVERY_SAMPLE]).mixture()
     place = round(trunk.plan.looks[-1] * 80)  # until the last look half of the samples are left alone
     straight = trainer.train(trainer.fresh(0), half, trunk.rates(0, place), seed_of(0, "trunk"))
     straight = trainer.train(straight, PLAY.mixture(), trunk.rates(place, 80), seed_of(0, "trunk"))
@@ -170,31 +170,31 @@ def test_after_a_look_the_trunk_trains_on_what_is_left():
     trunk.grow()
     parts = [(step, count, policy) for step, count, policy in policies if count > 16]
     assert [(step, count) for step, count, _ in parts] == [(0, 20), (20, 20), (40, 40)]
-    assert parts[0][2] == PLAY.without([ALONE]).drawn_alike()
-    assert parts[2][2] == PLAY.without(["Flip"]).drawn_alike()
+    assert parts[0][2] == PLAY.without([EVERY_SAMPLE]).mixture_with_shared_draws()
+    assert parts[2][2] == PLAY.without(["Flip"]).mixture_with_shared_draws()
 
 
 def test_in_doubt_half_of_the_samples_are_left_alone_until_the_trunk_s_end():
     trunk = trunk_on(corners(), {UNGROUPED: PLAY})
-    assert trunk.training_plays == {UNGROUPED: PLAY.without([ALONE])}
+    assert trunk.training_plays == {UNGROUPED: PLAY.without([EVERY_SAMPLE])}
     trunk.looks_done = len(trunk.plan.looks)
     assert trunk.training_plays == {UNGROUPED: PLAY}
     bar = trunk.options.clear
-    for z, training_plays in ((bar - 0.1, PLAY), (bar + 0.1, PLAY.without([ALONE]))):
+    for z, training_plays in ((bar - 0.1, PLAY), (bar + 0.1, PLAY.without([EVERY_SAMPLE]))):
         harm = Effect(z, 1.0)
-        trunk.findings = [Finding(1, 0.6, ALONE, harm, {UNGROUPED: harm}, (), {UNGROUPED: harm})]
+        trunk.findings = [Finding(1, 0.6, EVERY_SAMPLE, harm, {UNGROUPED: harm}, (), {UNGROUPED: harm})]
         assert trunk.training_plays == {UNGROUPED: training_plays}
 
 
 def test_the_last_cool_downs_settle_whether_samples_are_left_alone():
     events = []
     trunk = trunk_on(corners(), {UNGROUPED: PLAY}, watch=events.append)
-    trunk.settle(Effect(0.1, 0.2), left=False)
+    trunk.decide_share(Effect(0.1, 0.2), halve=False)
     assert trunk.plays == {UNGROUPED: PLAY}
-    trunk.settle(Effect(0.5, 0.1), left=True)
-    assert trunk.plays == {UNGROUPED: PLAY.without([ALONE])}
+    trunk.decide_share(Effect(0.5, 0.1), halve=True)
+    assert trunk.plays == {UNGROUPED: PLAY.without([EVERY_SAMPLE])}
     assert events == [FactorTested(finding, grouped=False) for finding in trunk.findings]
-    assert [event.finding.left for event in events] == [(), (UNGROUPED,)]
+    assert [event.finding.removed_in for event in events] == [(), (UNGROUPED,)]
 
 
 # ---- what is asked
@@ -205,7 +205,7 @@ def test_basics_are_asked_for_by_design_and_styles_at_the_last_look_one_by_one()
     assert factors_of_look(play, last=False) == (["Flip", "VerticalFlip"], [])
     basics, beside = factors_of_look(play, last=True)
     assert basics == ["Flip", "VerticalFlip"]
-    assert set(beside) == {TONES, GEOMETRY, "Cutout", ALONE}
+    assert set(beside) == {TONES, GEOMETRY, "Cutout", EVERY_SAMPLE}
 
 
 def test_what_is_in_play_somewhere_is_asked_for():
@@ -227,12 +227,12 @@ def test_a_look_has_as_many_cool_downs_as_are_foretold():
 def test_there_is_an_end_to_what_is_asked_for():
     own = [at.wrap(lambda picture: picture, name=f"Own{i}") for i in range(70)]
     plays = {UNGROUPED: Play(Space([Identity(), *own], basics=[Flip()], own=own))}
-    assert len(factors_of_look(plays, last=False)[0]) == MOST_FACTORS == 62
+    assert len(factors_of_look(plays, last=False)[0]) == MAX_FACTORS == 62
     assert cooldowns_of_look(plays, first=False, last=False) == 64
 
 
 def test_with_nothing_left_to_ask_a_look_costs_nothing():
-    play = Play(Space([Identity()], basics=[Flip()])).without(["Flip", ALONE])
+    play = Play(Space([Identity()], basics=[Flip()])).without(["Flip", EVERY_SAMPLE])
     trunk = trunk_on(corners(), {UNGROUPED: play})
     trunk.look(0, 0.3, last=True)
     assert trunk.findings == []
@@ -252,6 +252,6 @@ def test_findings_in_words():
     harm, help_ = (Effect(sign * 0.25, 0.0625) for sign in (1, -1))
     findings = [Finding(0, 0.3, "Flip", effect, {}, (), {}) for effect in (harm, help_)]
     assert [describe(finding) for finding in findings] == [
-        "flips left-right: costs 0.250 ± 0.062 in validation loss",
-        "flips left-right: brings 0.250 ± 0.062 in validation loss",
+        "flips left-right: raises the validation loss by 0.250 ± 0.062",
+        "flips left-right: lowers the validation loss by 0.250 ± 0.062",
     ]

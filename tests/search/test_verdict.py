@@ -7,7 +7,7 @@ import pytest
 from augtree import Tree
 from augtree.search.result import FreePolicy
 from augtree.transforms import Identity, OneOf
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 from support.results import FREE, RESULT
 from support.searches import INVERT
 
@@ -78,7 +78,11 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
     [
         ([], "Nothing was tested for harm: everything stays in play."),
         (
-            [finding(left=(), harm=0.01), finding("Fog", left=(), harm=-0.03), finding(ALONE, left=(), harm=0.01)],
+            [
+                finding(left=(), harm=0.01),
+                finding("Fog", left=(), harm=-0.03),
+                finding(EVERY_SAMPLE, left=(), harm=0.01),
+            ],
             (
                 "Nothing was found to do harm: everything stays in play."
                 " Stays, with no clear harm or help: flips left-right, Fog."
@@ -105,7 +109,7 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
         ),
         ([finding("Fog")], "Out of play: Fog, which cost 0.123 ± 0.020 in validation loss."),
         (
-            [finding(ALONE)],
+            [finding(EVERY_SAMPLE)],
             "Augmenting every sample costs 0.123 ± 0.020 in validation loss: half of them are left alone.",
         ),
     ],
@@ -130,6 +134,9 @@ def test_the_verdict_says_what_won():
 
 
 def test_the_verdict_says_whether_the_model_is_an_average():
-    text = replace(COOLED, members=["a"]).verdict()
-    assert "The finished model is one cool-down, which no average beat: accuracy 0.8750 on" in text
+    sentence = "The finished model is one cool-down: accuracy 0.8750 on the validation data that chose it"
+    alone = replace(COOLED, members=["a"], cooled={"a": (0.4, 0.875)})
+    assert alone.verdict().endswith(f"{sentence}.")
+    better = replace(alone, cooled={**alone.cooled, "b": (0.5, 0.85)})
+    assert better.verdict().endswith(f"{sentence}; averaging did not help.")
     assert "The finished model" not in replace(COOLED, metric="auroc").verdict()

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from augtree.forests.implicit_gradient import Inner
+from augtree.forests.implicit_gradient import InnerLoss
 
 DOUBLE = torch.float64
 
@@ -49,7 +49,7 @@ class Logistic:
 
 def inner_of(problem, w):
     theta = problem.solve(w).requires_grad_()
-    return theta, Inner(problem.losses(theta), w, [theta], decay=problem.decay)
+    return theta, InnerLoss(problem.losses(theta), w, [theta], decay=problem.decay)
 
 
 def weights(seed, count=3):

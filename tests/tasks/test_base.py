@@ -81,8 +81,8 @@ def test_node_features_must_be_a_table():
         Classification(model="gin", device="cpu").prepare(from_arrays(graphs, [0, 1] * 4, split=["train", "val"] * 4))
 
 
-def test_one_sample_cannot_be_told_from_another():
-    with pytest.raises(ArgumentError, match="data must have at least 2 training samples, to tell one from another"):
+def test_one_sample_cannot_be_contrasted():
+    with pytest.raises(ArgumentError, match="data must have at least 2 training samples, to contrast"):
         Contrastive(model="cnn", device="cpu", samples="train").prepare(blobs(1, 16, 0))
 
 

@@ -15,7 +15,7 @@ from augtree.data import from_arrays
 from augtree.errors import ArgumentError, DataError, OtherRunError, TaskError
 from augtree.forests import Weighting
 from augtree.forests.hypergradient import Hypergradient
-from augtree.forests.implicit_gradient import Inner
+from augtree.forests.implicit_gradient import InnerLoss
 from augtree.runs import faults
 from augtree.search import Cooldown, Retrain, search_tree
 from augtree.tasks import Classification
@@ -189,7 +189,7 @@ def test_passes_are_those_of_all_views():
     trainer = task().prepare(DATA)
     trainer.train(trainer.fresh(0), TREE, RATES, 0)
     assert trainer.passes.forward == trainer.passes.backward == 5 * (4 + 2 * 12)
-    assert trainer.passes_a_step == 2 * (4 + 2 * 12)
+    assert trainer.passes_per_step == 2 * (4 + 2 * 12)
 
 
 # ---- a training is a function of its arguments
@@ -326,13 +326,13 @@ def test_the_weights_weigh_the_loss_of_the_task(multilabel):
         logits = torch.cat((given[mine], plain[others], strong[others]))
         assert torch.allclose(losses[group], trainer.loss(logits, labels[mine], torch.tensor(1.0)))
     w = torch.tensor([0.3, 0.7])
-    inner = Inner(losses, w, look.parameters, look.decay)
+    inner = InnerLoss(losses, w, look.parameters, look.decay)
     assert 0 < float(confident(plain, 0.6, multilabel).float().mean()) < 1
     for seed, look.forward_mode in product(range(3), (True, False)):
         curve = look._gauss_newton(outputs, w, curvature, inputs, labels)
         v = torch.randn(len(inner.gradient), generator=torch.Generator().manual_seed(seed))
         assert torch.allclose(curve(v), inner.hessian(v), rtol=1e-4, atol=1e-5)
-        assert torch.allclose(curve.slopes(losses, v), inner.slopes(v), rtol=1e-4, atol=1e-4)
+        assert torch.allclose(curve.dot_gradients(losses, v), inner.dot_gradients(v), rtol=1e-4, atol=1e-4)
 
 
 def test_a_forest_is_fitted():

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from augtree.errors import TaskError
-from augtree.training.optimizers import ALIGNED, AdamW, Sgd, Weights
+from augtree.training.optimizers import ALIGNED, AdamW, ParameterVector, Sgd
 from support.blobs import net
 
 RATES = (0.1, 0.05, 0.2, 0.01, 0.1, 0.03)
@@ -24,7 +24,7 @@ def batches(steps):
 def test_the_same_steps_as_torch(kind, layout):
     mine = net().to(memory_format=layout)
     theirs = copy.deepcopy(mine)
-    weights = Weights(mine)
+    weights = ParameterVector(mine)
     if kind == "sgd":
         here = Sgd(weights, 0.9, 0.01)
         there = torch.optim.SGD(theirs.parameters(), lr=1, momentum=0.9, weight_decay=0.01, nesterov=True)
@@ -48,7 +48,7 @@ def test_the_same_steps_as_torch(kind, layout):
 
 def test_without_momentum_it_is_plain_descent():
     model = nn.Linear(1, 1, bias=False)
-    weights = Weights(model)
+    weights = ParameterVector(model)
     weights.values[0], weights.grads[0] = 2.0, 3.0
     optimizer = Sgd(weights, 0.0, 0.0)
     optimizer.update(weights, optimizer.scalars([0.5], 0)[0])
@@ -59,7 +59,7 @@ def test_without_momentum_it_is_plain_descent():
 def test_weights_and_gradients_are_views(layout):
     model = net().to(memory_format=layout)
     before = copy.deepcopy(model)
-    weights = Weights(model)
+    weights = ParameterVector(model)
     start = weights.values.data_ptr()
     for mine, was in zip(model.parameters(), before.parameters(), strict=True):
         assert torch.equal(mine, was)
@@ -75,7 +75,7 @@ def test_weights_and_gradients_are_views(layout):
 def test_gradients_add_up_in_the_vector(layout):
     model = net().eval().to(memory_format=layout)
     other = copy.deepcopy(model)
-    weights = Weights(model)
+    weights = ParameterVector(model)
     x, y = next(batches(1))
     for _ in range(2):
         F.cross_entropy(model(x), y).backward()
@@ -90,7 +90,7 @@ def test_gradients_add_up_in_the_vector(layout):
 @pytest.mark.parametrize("make", [lambda w: Sgd(w, 0.9, 0.1), lambda w: AdamW(w, 0.1)])
 def test_what_fills_the_gaps_stays_zero(make):
     model = nn.Linear(3, 1)
-    weights = Weights(model)
+    weights = ParameterVector(model)
     weights.grads[:3], weights.grads[ALIGNED] = 1.0, 1.0
     optimizer = make(weights)
     optimizer.update(weights, optimizer.scalars([0.1], 0)[0])
@@ -102,7 +102,7 @@ def test_what_fills_the_gaps_stays_zero(make):
 def test_frozen_weights_are_left_out():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     model[0].requires_grad_(False)
-    assert len(Weights(model).values) == 2 * ALIGNED
+    assert len(ParameterVector(model).values) == 2 * ALIGNED
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_frozen_weights_are_left_out():
 )
 def test_models_that_cannot_be_trained(model, words):
     with pytest.raises(TaskError, match=words):
-        Weights(model)
+        ParameterVector(model)

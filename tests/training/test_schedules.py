@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augtree.tasks import Classification
-from augtree.training.schedules import SCHEDULES, cool_down, rates, warm_up
+from augtree.training.schedules import SCHEDULES, cooldown_rates, rates, warm_up
 from augtree.transforms import RandAugment
 from support.blobs import blobs, same, task
 
@@ -20,9 +20,9 @@ def test_a_warm_up_is_a_line_that_ends_below_the_top():
 
 
 def test_a_cool_down_is_a_line_that_begins_at_the_top():
-    assert cool_down(5) == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
-    assert cool_down(1) == [1]
-    assert cool_down(0) == []
+    assert cooldown_rates(5) == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
+    assert cooldown_rates(1) == [1]
+    assert cooldown_rates(0) == []
 
 
 def test_constant_linear_rises_stays_and_falls():
@@ -48,7 +48,7 @@ def test_a_constant_rate_has_no_warm_up():
 
 
 def test_where_warm_up_and_decay_are_too_long_together_the_decay_is_shorter():
-    assert rates("constant-linear", 10, warmup=0.6, decay=1) == [*warm_up(6), *cool_down(4)]
+    assert rates("constant-linear", 10, warmup=0.6, decay=1) == [*warm_up(6), *cooldown_rates(4)]
     assert rates("constant-linear", 10, warmup=1, decay=1) == warm_up(10)
 
 
@@ -71,7 +71,7 @@ def test_a_rate_never_rises_again(steps, warmup, decay):
 def test_a_trunk_and_its_cool_down_are_the_schedule_of_a_whole_training(steps, warmup, decay):
     fall = min(round(decay * steps), steps - round(warmup * steps))
     trunk = rates("constant-linear", steps, warmup=warmup, decay=0)[: steps - fall]
-    assert trunk + cool_down(fall) == rates("constant-linear", steps, warmup=warmup, decay=decay)
+    assert trunk + cooldown_rates(fall) == rates("constant-linear", steps, warmup=warmup, decay=decay)
 
 
 @given(steps=STEPS, warmup=SHARES)
@@ -85,7 +85,7 @@ def test_a_training_in_two_parts_is_the_whole_training():
     trainer = task(steps=10, warmup=0.2, decay=0.3, momentum=0.9).prepare(blobs())
     whole = trainer.fit(RandAugment(), 3)
     trunk = trainer.train(trainer.fresh(3), RandAugment(), [0.05 * r for r in [*warm_up(2), *[1.0] * 5]], 3)
-    assert same(trainer.train(trunk, RandAugment(), [0.05 * rate for rate in cool_down(3)], 3), whole)
+    assert same(trainer.train(trunk, RandAugment(), [0.05 * rate for rate in cooldown_rates(3)], 3), whole)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -98,4 +98,4 @@ def test_the_mean_rate_of_a_training_is_what_the_shares_say():
     """Half of the warm-up and half of the decay are lost; of a cosine half of all but the warm-up."""
     found = {s: np.mean(rates(s, 10_000, warmup=0.1, decay=0.3)) for s in SCHEDULES}
     assert found == pytest.approx({"constant-linear": 0.8, "cosine": 0.5, "constant": 1}, abs=1e-3)
-    assert math.isclose(sum(cool_down(1000)), 500.5)
+    assert math.isclose(sum(cooldown_rates(1000)), 500.5)

@@ -2,7 +2,7 @@ import pytest
 
 import augtree as at
 from augtree.transforms import BUILT_IN, Chain, GraphCL, Identity, OneOf, Rotate, images
-from augtree.transforms.traits import ALONE, GEOMETRY, STRONG, STRONGER_THAN, TONES, TRAIT_WORDS, traits, union
+from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, STRONG, STRONGER_THAN, TONES, TRAIT_WORDS, traits, union
 
 KNOWN = {
     GEOMETRY: "ShearX ShearY TranslateX TranslateY Rotate Rotation RandomCrop RandGeometry TrivialGeometry",
@@ -77,5 +77,5 @@ def test_large_magnitudes_of_pictures_are_not_strong_ratios():
 
 
 def test_every_trait_that_is_no_name_has_words():
-    assert {GEOMETRY, TONES, STRONG, ALONE} <= TRAIT_WORDS.keys()
-    assert all(name in BUILT_IN for name in TRAIT_WORDS.keys() - {GEOMETRY, TONES, STRONG, ALONE})
+    assert {GEOMETRY, TONES, STRONG, EVERY_SAMPLE} <= TRAIT_WORDS.keys()
+    assert all(name in BUILT_IN for name in TRAIT_WORDS.keys() - {GEOMETRY, TONES, STRONG, EVERY_SAMPLE})

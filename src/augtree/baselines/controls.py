@@ -17,7 +17,7 @@ from augtree.search.options import SearchOptions, restore_scorer
 from augtree.search.scorers import Cooldown, ScorerOptions
 from augtree.search.search import search_tree
 from augtree.tasks.trainer import Trainer
-from augtree.training.schedules import cool_down, rates
+from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms import Space
 from augtree.transforms.base import Policy
@@ -104,14 +104,14 @@ class Soup:
 
     def fit(self, trainer: Trainer, policy: Policy, seed: int) -> State:
         """The trunk, its cool-downs, their average."""
-        task, one = trainer.task, trainer.total_steps
+        task, training_steps = trainer.task, trainer.total_steps
         cool = min(self.cool, self.length / 2 / self.count)
-        renew = [0.0] * min(Cooldown().renew, max(1, round(RENEWED * self.length * one)))
-        trunk = max(1, round((self.length - self.count * cool) * one) - len(renew))
-        rise = rates("constant-linear", one, warmup=task.warmup, decay=0)
+        renew = [0.0] * min(Cooldown().renew, max(1, round(RENEWED * self.length * training_steps)))
+        trunk = max(1, round((self.length - self.count * cool) * training_steps) - len(renew))
+        rise = rates("constant-linear", training_steps, warmup=task.warmup, decay=0)
         level = [task.rate * share for share in [*rise, *[1.0] * trunk][:trunk]]
         start = trainer.train(trainer.fresh(seed), policy, level, seed_of(seed, "trunk"))
-        down = [task.rate * share for share in cool_down(max(1, round(cool * one)))]
+        down = [task.rate * share for share in cooldown_rates(max(1, round(cool * training_steps)))]
         states = [trainer.train(start, policy, down, seed_of(seed, "cool", i)) for i in range(self.count)]
         return trainer.train(average_of(states), policy, renew, seed_of(seed, "renew"))
 
@@ -163,11 +163,11 @@ class Searched:
 
     def fit(self, trainer: Trainer, data: Dataset, seed: int) -> State:
         """The search, in memory; what it costs is counted."""
-        how: dict[str, Any] = {"depth": self.depth, "scorer": self.scorer, "budget": self.budget, "seed": seed}
+        arguments: dict[str, Any] = {"depth": self.depth, "scorer": self.scorer, "budget": self.budget, "seed": seed}
         if self.weighting is None:
-            result: Any = search_tree(data, trainer.task, self.space, **how)
+            result: Any = search_tree(data, trainer.task, self.space, **arguments)
         else:
-            result = search_forest(data, trainer.task, self.space, **how, **self.weighting.spec())
+            result = search_forest(data, trainer.task, self.space, **arguments, **self.weighting.spec())
         trainer.passes.forward += result.passes.forward
         trainer.passes.backward += result.passes.backward
         state: State = result.state

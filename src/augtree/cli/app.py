@@ -1,4 +1,4 @@
-"""The command itself, and what all its parts share."""
+"""The command itself, and what all its subcommands share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import augtree
 
 app = typer.Typer(
     name="augtree",
-    help="Learns data augmentation: grow trees, compare them, apply them.",
+    help="Learn data augmentation: search policies, compare them, apply them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,35 +42,35 @@ def root(
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Learns data augmentation: grow trees, compare them, apply them."""
+    """Learn data augmentation: search policies, compare them, apply them."""
 
 
 def say(text: str) -> None:
-    """Print for people."""
+    """Print a line of text."""
     print(text)
 
 
 def finish(result: dict[str, Any], as_json: bool) -> None:
-    """Print for scripts."""
+    """Print the result as JSON, where that is wanted."""
     if as_json:
         print(json.dumps(result))
 
 
 @contextmanager
 def stoppable(folder: Path, command: str = "") -> Iterator[None]:
-    """On Ctrl-C, print the command that goes on."""
+    """On Ctrl-C, print the command that resumes the run."""
     try:
         yield
     except KeyboardInterrupt:
-        say(f"\nStopped; nothing is lost. Go on with: {command or f'augtree resume {folder}'}")
+        say(f"\nStopped; nothing is lost. Resume with: {command or f'augtree resume {folder}'}")
         raise typer.Exit(INTERRUPTED) from None
 
 
 def new_folder(kind: str) -> Path:
     """A folder for a run that does not exist yet."""
     name = f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}"
-    place, count = Path("runs") / name, 1
-    while place.exists():
+    folder, count = Path("runs") / name, 1
+    while folder.exists():
         count += 1
-        place = Path("runs") / f"{name}-{count}"
-    return place
+        folder = Path("runs") / f"{name}-{count}"
+    return folder

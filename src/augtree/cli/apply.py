@@ -40,19 +40,19 @@ def apply_policy(
     found = find(policy)
     check_policy(policy, found)
     check_target(out, [Path(policy), *places])
-    read, broken, all_of_them = read_pictures(places, out, most, size)
+    read, unreadable, all_of_them = read_pictures(places, out, most, size)
     rows = sheet.augmented_rows(found, [(name, picture) for name, picture, _ in read], copies, seed)
     write_atomically(out, sheet.draw_sheet(Path(policy).name, rows))
     say(found.to_text() if isinstance(found, Tree | Forest) else str(found))
-    for reason in broken:
+    for reason in unreadable:
         say(f"Left out: {reason}")
-    if all_of_them > len(read) + len(broken):
+    if all_of_them > len(read) + len(unreadable):
         say(f"Showing {len(read)} of {all_of_them} pictures (--most).")
     shrunk = sum(was for _, _, was in read)
     if shrunk:
         say(f"{shrunk} of {len(read)} pictures were shrunk to {size} pixels first (--size).")
     say(f"Sheet: {out}")
-    counts = {"pictures": len(read), "copies": copies, "shrunk": shrunk, "left_out": len(broken)}
+    counts = {"pictures": len(read), "copies": copies, "shrunk": shrunk, "left_out": len(unreadable)}
     return {"sheet": str(out), "policy": policy, **counts}
 
 
@@ -87,7 +87,7 @@ def read_pictures(
 ) -> tuple[list[tuple[str, Any, bool]], list[str], int]:
     """Pictures by name, whether each was shrunk; what could not be read; and how many there are in all.
 
-    A file that is named must be a picture. In a folder, what is broken is left out, and told.
+    A file that is named must be a picture. In a folder, unreadable files are left out and reported.
     """
     files: list[tuple[Path, Path | None]] = []
     for place in places:
@@ -101,7 +101,7 @@ def read_pictures(
         else:
             files.append((place, None))
     read: list[tuple[str, Any, bool]] = []
-    broken: list[str] = []
+    unreadable: list[str] = []
     for file, folder in files:
         if len(read) == most:
             break
@@ -111,7 +111,7 @@ def read_pictures(
         except DataError as error:
             if folder is None:
                 raise
-            broken.append(str(error))
+            unreadable.append(str(error))
     if not read:
-        raise DataError(f"there must be a picture that can be read, but {broken[0]}")
-    return read, broken, len(files)
+        raise DataError(f"there must be a picture that can be read, but {unreadable[0]}")
+    return read, unreadable, len(files)

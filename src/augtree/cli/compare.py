@@ -11,7 +11,7 @@ import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.console import Console
-from augtree.cli.options import takes
+from augtree.cli.options import with_options
 from augtree.cli.values import assignments, policies_by_name
 from augtree.comparison import Comparison, free_policies, rows_of_run
 from augtree.comparison import compare as compare_policies
@@ -20,7 +20,7 @@ from augtree.comparison.rows import rows_with_weights
 from augtree.errors import ArgumentError, one_of
 from augtree.forests import Weighting
 from augtree.policies.presets import find
-from augtree.runs.store import check_place
+from augtree.runs.store import check_run_folder
 
 
 def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -> None:
@@ -28,11 +28,11 @@ def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -
     one_of("train_on", train_on, TRAIN_ON)
     for policy in policies_by_name(policies or []).values():
         find(policy)
-    check_place(out, "compare")
+    check_run_folder(out, "compare")
 
 
 @app.command()
-@takes(check=check_compare)
+@with_options(check=check_compare)
 def compare(
     data: Any,
     task: Any,
@@ -45,27 +45,31 @@ def compare(
     ] = None,
     vary: Annotated[
         list[str] | None,
-        typer.Option(help="For the run of a forest: also with other weights, such as alpha=10,200 (repeatable)."),
+        typer.Option(
+            help="For a forest's run: add rows with other options of the weights, such as alpha=10,200 (repeatable)."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings with each policy.")] = 3,
-    train_on: Annotated[str, typer.Option(help="train, or train+val.")] = "train",
+    train_on: Annotated[
+        str, typer.Option(help="What to train on: train, or train+val (needs test samples).")
+    ] = "train",
     out: Out = None,
     as_json: Json = False,
     run: Path | None = None,
 ) -> None:
-    """Train with each policy and say which is best; for a run, also at its own cost."""
+    """Train with each policy and compare the results; for a run, also against controls of the same cost."""
     folder = out or new_folder("compare")
     chosen = policies_by_name(policies) if policies else None
-    own = {} if run is None else rows_of_run(run, data)
+    run_rows = {} if run is None else rows_of_run(run, data)
     for text in vary or ():
         if run is None:
             raise ArgumentError("--vary", "must be for the run of a forest, in the place of the data", text)
-        own |= varied(run, text)
-    if own:
-        chosen = {**(chosen or free_policies(data, task)), **own}
+        run_rows |= varied(run, text)
+    if run_rows:
+        chosen = {**(chosen or free_policies(data, task)), **run_rows}
     with stoppable(folder), Console() as watch:
         result = compare_policies(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
-    print_comparison(result, folder)
+    print_comparison(result, folder, watch)
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
 
 
@@ -80,10 +84,9 @@ def varied(run: Path, text: str) -> dict[str, Any]:
         raise ArgumentError(f"--vary {error.field}", *error.args[1:]) from error
 
 
-def print_comparison(result: Comparison, folder: Path) -> None:
-    """The table and what it says."""
-    for note in result.notes:
-        say(note)
+def print_comparison(result: Comparison, folder: Path, console: Console) -> None:
+    """Print the table and the verdict."""
+    console.show_notes(result.notes)
     say("\n" + result.to_text())
     say(f"\n{result.verdict()}")
     say(f"Every training: {folder}/comparison.csv and comparison.json")

@@ -1,11 +1,11 @@
-"""What a person sees while something runs: a bar on a terminal, and a line for everything that is decided."""
+"""Shows the progress of a run: a bar on a terminal, and a line for every decision."""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import singledispatch
 from types import TracebackType
@@ -13,8 +13,8 @@ from typing import Any
 
 from augtree.cli.app import say
 from augtree.forests.group_trees import GroupFinished, GroupStarted
-from augtree.runs.events import Event, Note, Planned, Stepped, Trained, Working
-from augtree.search.cooldown_search import NodeBuilt
+from augtree.runs.events import Event, Note, Planned, RowTrained, Stepped, Working
+from augtree.search.grow import NodeBuilt
 from augtree.search.scorers.base import Scored
 from augtree.search.trunk import CooledDown, FactorTested, TrunkTrained, describe
 
@@ -33,6 +33,7 @@ class Console:
         self.trunk_steps = self.cooldown_steps = self.weighted_steps = 0
         self.bar: Any = None
         self.first_node = True
+        self.shown_notes: set[str] = set()
 
     def __enter__(self) -> Console:
         return self
@@ -46,7 +47,7 @@ class Console:
         show(event, self)
 
     def start(self, total: int) -> None:
-        """Begin to count to a total; a former count is done."""
+        """Start to count to a total, with a new bar."""
         self.stop()
         self.begin, self.done, self.total, self.first_node = time.perf_counter(), 0, total, True
         self.trunk_steps = self.cooldown_steps = self.weighted_steps = 0
@@ -59,6 +60,13 @@ class Console:
             self.bar.add_task("", total=total)
             self.bar.start()
 
+    def show_notes(self, notes: Iterable[str]) -> None:
+        """Print the notes that have not been printed yet."""
+        for note in notes:
+            if note not in self.shown_notes:
+                self.shown_notes.add(note)
+                say(note)
+
     def stop(self) -> None:
         """Remove the bar."""
         if self.bar is not None:
@@ -66,7 +74,7 @@ class Console:
             self.bar = None
 
     def advance(self, done: int, text: str, unit: str = "done") -> None:
-        """Show how far it is: by the bar, or by a line after a while."""
+        """Show the progress: by the bar, or by a line after a while."""
         self.done = done
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done, description=text)
@@ -76,13 +84,13 @@ class Console:
             say(f"{f'{text}: ' if text else ''}{done:,} of about {self.total:,} {unit}, about {left:.0f} s left.")
 
     def advance_steps(self, text: str) -> None:
-        """Show how far a search is, in steps of training."""
+        """Show the progress of a search, in training steps."""
         self.advance(self.trunk_steps + self.cooldown_steps + self.weighted_steps, text, "steps")
 
 
 @singledispatch
 def show(event: Event, _: Console) -> None:
-    """Tell a person of an event."""
+    """Show an event."""
     warnings.warn(f"the command line does not show {type(event).__name__}", stacklevel=2)
 
 
@@ -91,18 +99,20 @@ def show_plan(event: Planned, console: Console) -> None:
     """The notes and the plan, and a new bar."""
     for line in (*event.notes, *event.lines):
         say(line)
+    console.shown_notes.update(event.notes)
     console.start(event.scorings or event.trainings or event.steps)
 
 
 @show.register
-def show_note(event: Note, _: Console) -> None:
+def show_note(event: Note, console: Console) -> None:
     """One line."""
     say(event.text)
+    console.shown_notes.add(event.text)
 
 
 @show.register
 def show_work(event: Working, console: Console) -> None:
-    """The bar says what is being done."""
+    """The current work, on the bar."""
     if console.bar is not None:
         console.bar.update(console.bar.task_ids[0], description=event.text)
 
@@ -118,7 +128,7 @@ def show_steps(event: Stepped, console: Console) -> None:
 
 
 @show.register
-def show_trained(event: Trained, console: Console) -> None:
+def show_trained(event: RowTrained, console: Console) -> None:
     """A row of a comparison."""
     name = f"{event.policy}, seed {event.seed}"
     console.advance(console.done + 1, name)
@@ -140,7 +150,7 @@ def show_group_tree(event: GroupFinished, _: Console) -> None:
 
 @show.register
 def show_trunk(event: TrunkTrained, console: Console) -> None:
-    """How far the trunk is."""
+    """The progress of the trunk."""
     console.trunk_steps = event.steps
     console.advance_steps("the trunk, on the mixture of what is in play")
 
@@ -158,26 +168,26 @@ def show_cooldown(event: CooledDown, console: Console) -> None:
 
 @show.register
 def show_finding(event: FactorTested, _: Console) -> None:
-    """What a look says of one factor."""
+    """The finding of a look on one factor."""
     finding = event.finding
     place = f"After {finding.at:.2f} trainings: {describe(finding)}"
-    if not finding.left:
-        say(f"{place}; stays.")
+    if not finding.removed_in:
+        say(f"{place}; stays in play.")
         return
-    everywhere = not event.grouped or set(finding.left) == set(finding.groups)
-    where = "" if everywhere else f" in {', '.join(finding.left)}"
-    say(f"{place}; out of play{where}.")
+    everywhere = not event.grouped or set(finding.removed_in) == set(finding.groups)
+    where = "" if everywhere else f" in {', '.join(finding.removed_in)}"
+    say(f"{place}; leaves play{where}.")
 
 
 @show.register
 def show_score(event: Scored, console: Console) -> None:
-    """A candidate that is scored by itself."""
+    """A scored candidate."""
     console.advance(console.done + 1, f"node {event.node}: {event.candidate}")
 
 
 @show.register
 def show_node(event: NodeBuilt, console: Console) -> None:
-    """What a node became, and after the first one how long the rest takes."""
+    """A node, and after the first one an estimate of the remaining time."""
     built = event.built
     if not built.improves:
         say(f"Node {event.node}: empty. {built.why}.")
@@ -195,7 +205,7 @@ def show_node(event: NodeBuilt, console: Console) -> None:
 
 @contextmanager
 def counting(things: str) -> Iterator[Callable[..., None]]:
-    """A function that is called with how many of how many things are done, and perhaps a remark."""
+    """A function that shows progress; it takes the number done, the total, and perhaps a remark."""
     with Console() as console:
 
         def report(done: int, total: int, remark: str = "") -> None:

@@ -9,8 +9,8 @@ import typer
 
 from augtree.cli.app import Json, Seed, app, finish, say
 from augtree.cli.build import build
-from augtree.cli.options import DATA_OPTIONS, read_data, with_options
-from augtree.data.load import options_of, reader_of, root_of
+from augtree.cli.options import read_data, with_data_options
+from augtree.data.load import options_of, reader_by_name, root_of
 from augtree.data.named.catalogue import SETS, present
 from augtree.errors import ArgumentError
 from augtree.files import write_atomically
@@ -21,7 +21,10 @@ data = typer.Typer(help="Which data sets there are, what is in one, and how one 
 app.add_typer(data, name="data")
 data.add_typer(build, name="build")
 
-Root = Annotated[Path | None, typer.Option(help="Where named sets lie (default: $AUGTREE_DATA, or data).")]
+Root = Annotated[Path | None, typer.Option(help="The folder of named data sets (default: $AUGTREE_DATA, or data).")]
+
+INTERNAL = ("cache", "progress")
+"""Options of readers that are no --data-option."""
 
 
 @data.command("list")
@@ -30,27 +33,30 @@ def list_sets(
     pages: Annotated[bool, typer.Option("--pages", help="Also where each is from, and which files it is.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The data sets that have a name, and which of them are there."""
-    place = root_of(root)
-    found = []
-    for one in SETS:
-        there = present(one.name, place)
-        how = "there" if there else "--download" if one.remotes else "by hand"
-        own = [name for name in options_of(reader_of(one.name, place)[0]) if name not in ("cache", "progress")]
-        facts = {"about": one.about, "page": one.page, "licence": one.licence, "files": one.expected}
-        found.append({"name": one.name, "there": there, "fetched": how, "options": own, **facts})
-    say(f"Below {place.resolve()}:")
-    for about in found:
-        say(f"  {about['name']:<15}{about['fetched']:<12}{about['about']}")
+    """List the named data sets, and which of them are present."""
+    folder = root_of(root)
+    rows = []
+    for entry in SETS:
+        is_present = present(entry.name, folder)
+        source = "present" if is_present else "--download" if entry.remotes else "manual"
+        options = [name for name in options_of(reader_by_name(entry.name, folder)[0]) if name not in INTERNAL]
+        facts = {"about": entry.about, "page": entry.page, "licence": entry.licence, "files": entry.expected}
+        rows.append({"name": entry.name, "there": is_present, "fetched": source, "options": options, **facts})
+    say(f"Data sets in {folder.resolve()}:")
+    for row in rows:
+        say(f"  {row['name']:<15}{row['fetched']:<12}{row['about']}")
         if pages:
-            say(f"    {about['files']}")
-            say(f"    from {about['page']}; licence: {about['licence']}")
-    say("there: can be loaded by this name; --download: `augtree data info NAME --download` fetches it.")
-    finish({"root": str(place.resolve()), "sets": found}, as_json)
+            say(f"    {row['files']}")
+            say(f"    from {row['page']}; licence: {row['licence']}")
+    say(
+        "present: can be loaded by this name; --download: `augtree data info NAME --download` fetches it; manual:"
+        " download it from its page (--pages)."
+    )
+    finish({"root": str(folder.resolve()), "sets": rows}, as_json)
 
 
 @data.command()
-@with_options(DATA_OPTIONS)
+@with_data_options
 def info(
     source: Annotated[str, typer.Argument(metavar="NAME_OR_FOLDER", help="A named set, a folder or a zip file.")],
     out: Annotated[
@@ -60,7 +66,7 @@ def info(
     as_json: Json = False,
     **options: Any,
 ) -> None:
-    """What is in a data set: counts by split, class and group, sizes, notes, the fingerprint."""
+    """Describe a data set: counts by split, class and group, sizes, notes, the fingerprint."""
     check_out(out)
     found = read_data(source, seed=seed, **options)
     about = summary(found)
@@ -73,11 +79,11 @@ def info(
 
 
 def check_out(out: Path | None) -> None:
-    """Raise before anything long for a file that cannot be drawn."""
+    """Raise for a file that cannot be drawn, before the data is read."""
     if out is not None and out.suffix.lower() not in (".png", ".svg"):
         raise ArgumentError("--out", "must end in .png or .svg", str(out))
     if out is not None and not out.resolve().parent.is_dir():
-        raise ArgumentError("--out", "must be in a folder that is there", str(out))
+        raise ArgumentError("--out", "must be in an existing folder", str(out))
 
 
 def write_samples(found: Any, out: Path, seed: int) -> None:

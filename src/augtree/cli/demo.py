@@ -1,4 +1,4 @@
-"""`augtree demo`: the main job, on digits in three planted groups."""
+"""`augtree demo`: the example, on digits in three planted groups."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Find out what each of three groups of digits can bear, with the model that comes of it, and show what helps."""
+    """Run the example: policies for three groups of digits, a model and a comparison."""
     torch.set_num_threads(1)
     say(
         f"Handwritten digits, {example.LABELS} labels to train on, in three groups that were planted: a third as they"
     )
     say("were (upright); of a third, on grey, half are mirrored (mirrored); a third, negatives, lies in all four")
-    say("directions (turned). What can each group bear?")
+    say("directions (turned). Which augmentation helps each group?")
     with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Console() as watch:
         found, table = example.run(out, seed, watch)
-    print_forest(found)
+    print_forest(found, watch)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
     say(f"\nDigits of each group and what its policy makes of them: {out}/sheet.png. The policies: {out}/forest.svg")
     files = {name: str(out / name) for name in ("forest.json", "forest.svg", "sheet.png", "tree.json")}

@@ -10,7 +10,7 @@ import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.console import Console
-from augtree.cli.options import make_task, takes
+from augtree.cli.options import make_task, with_options
 from augtree.cli.values import policies_by_name
 from augtree.comparison import free_policies
 from augtree.errors import ArgumentError
@@ -19,7 +19,7 @@ from augtree.evaluation import evaluate as evaluate_policies
 from augtree.evaluation.leakage import AUTO, check_known_labels, with_all_labels
 from augtree.evaluation.protocols import USUAL, Protocol, find_protocol
 from augtree.policies.presets import find
-from augtree.runs.store import check_place
+from augtree.runs.store import check_run_folder
 
 
 def check_evaluate(policies: list[str] | None, protocol: str | None, known_labels: str, out: Path | None) -> None:
@@ -29,7 +29,7 @@ def check_evaluate(policies: list[str] | None, protocol: str | None, known_label
     for policy in policies_by_name(policies or []).values():
         find(policy)
     check_known_labels(known_labels)
-    check_place(out, "evaluate")
+    check_run_folder(out, "evaluate")
 
 
 def task_settings(kind: str | None = None, **arguments: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def task_settings(kind: str | None = None, **arguments: Any) -> dict[str, Any]:
 
 
 @app.command()
-@takes(check=check_evaluate, task=task_settings)
+@with_options(check=check_evaluate, task=task_settings)
 def evaluate(
     data: Any,
     task: Any,
@@ -75,11 +75,11 @@ def evaluate(
 ) -> None:
     """Train encoders without labels, with each policy, and judge their features by the protocol of a paper."""
     folder = out or new_folder("evaluate")
-    how = find_protocol(protocol or USUAL[data.domain])
+    settings = find_protocol(protocol or USUAL[data.domain])
     if isinstance(task, dict):
-        task = task_of(how, task)
-    if run is not None and how.folds is not None and (whole := with_all_labels(data)) is not data:
-        data = whole
+        task = task_of(settings, task)
+    if run is not None and settings.folds is not None and (labelled := with_all_labels(data)) is not data:
+        data = labelled
         say(f"With all labels: {data}")
     chosen = policies_by_name(policies) if policies else dict(free_policies(data, task))
     if run is not None:
@@ -89,14 +89,14 @@ def evaluate(
             data,
             task,
             chosen,
-            protocol=how.name,
+            protocol=settings.name,
             seeds=seeds,
             known_labels=known_labels,
             workers=workers,
             out=folder,
             watch=watch,
         )
-    print_evaluation(result, folder)
+    print_evaluation(result, folder, watch)
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
 
 
@@ -108,9 +108,8 @@ def task_of(protocol: Protocol, arguments: dict[str, Any]) -> Any:
     return protocol.task(**arguments)
 
 
-def print_evaluation(result: Evaluation, folder: Path) -> None:
-    """The table and where it is."""
-    for note in result.notes:
-        say(note)
+def print_evaluation(result: Evaluation, folder: Path, console: Console) -> None:
+    """Print the table and the names of its files."""
+    console.show_notes(result.notes)
     say("\n" + result.to_text())
     say(f"\nEvery fold: {folder}/evaluation.csv and evaluation.json")

@@ -10,53 +10,58 @@ import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.console import Console
-from augtree.cli.fields import parameter
-from augtree.cli.options import SEARCH, WEIGHTING, Part, search_part, takes
+from augtree.cli.fields import docs_of, option_name, parameter
+from augtree.cli.options import SEARCH, WEIGHTING, OptionGroup, search_group, with_options
 from augtree.cli.search import SpaceName
 from augtree.cli.values import SPACES, space_by_name
 from augtree.errors import ArgumentError, one_of
 from augtree.forests import ForestResult, fit_forest, search_forest
-from augtree.forests.search import METHODS, SCORERS
+from augtree.forests.search import DEFAULT_SCORERS, FOREST_METHODS
 from augtree.policies import Forest
 from augtree.policies.presets import find
 from augtree.policies.tree import Tree
-from augtree.runs.store import check_place
+from augtree.runs.store import check_run_folder
+from augtree.search.options import SearchOptions
 
-TREE_SEARCH = search_part(skip=("method",), defaults={"check": 0.0, "scorer": "cooldown; paper: density"})
+TEXTS = {name: text.replace("(density, retrain)", "(method paper)") for name, text in docs_of(SearchOptions).items()}
+TEXTS["workers"] = "Processes (cool-downs; paper: searches); the result is the same."
+TREE_SEARCH = search_group(
+    skip=("method",), texts=TEXTS, default_texts={"check": "0", "scorer": "cooldown; paper: density"}
+)
 METHOD = parameter(
     "method",
     str | None,
-    "shared (one trunk for all groups), or paper (a density tree for each group alone) (default: shared).",
+    "shared (one trunk for all groups) or paper (a tree for each group alone) (default: shared).",
     SEARCH,
 )
 
 
-def make_options(method: str | None = None, **given: Any) -> dict[str, Any]:
+def make_options(method: str | None = None, **values: Any) -> dict[str, Any]:
     """The method, and the options of its search."""
-    method = one_of("method", method or "shared", METHODS)
-    if given["scorer_option"]:
-        given["scorer"] = given["scorer"] or SCORERS[method]
-    return {**TREE_SEARCH.make(**given), "method": method}
+    method = one_of("method", method or "shared", FOREST_METHODS)
+    if values["scorer_option"]:
+        values["scorer"] = values["scorer"] or DEFAULT_SCORERS[method]
+    return {**TREE_SEARCH.build(**values), "method": method}
 
 
-OPTIONS = Part("options", (*TREE_SEARCH.parameters, METHOD), make_options)
+OPTIONS = OptionGroup("options", (METHOD, *TREE_SEARCH.parameters), make_options)
 
 
-def check_forest(
-    space: str, trees: Path | None, method: str | None, workers: int | None, budget: str | None, out: Path | None
-) -> None:
+def check_forest(space: str, trees: Path | None, out: Path | None, **values: Any) -> None:
     """Raise for options that no forest can have."""
     one_of("space", space, SPACES)
     if trees is not None:
         trees_of(trees)
-        for name, value in {"method": method, "workers": workers, "budget": budget}.items():
+        searched = {option_name(p.name): values[p.name] for p in OPTIONS.parameters if p.name != "seed"}
+        searched |= {"--set": searched.pop("--scorer-option") or None, "--space": None if space == "auto" else space}
+        for name, value in searched.items():
             if value is not None:
                 raise ArgumentError(name, "must be left out with --trees: nothing is searched", value)
-    check_place(out, "forest" if trees is None else "fit")
+    check_run_folder(out, "forest" if trees is None else "fit")
 
 
 @app.command()
-@takes(OPTIONS, WEIGHTING, check=check_forest)
+@with_options(OPTIONS, WEIGHTING, check=check_forest)
 def forest(
     data: Any,
     task: Any,
@@ -64,7 +69,7 @@ def forest(
     weighting: dict[str, Any],
     space: SpaceName = "auto",
     trees: Annotated[
-        Path | None, typer.Option(help="Learn the weights alone, for the trees of this forest.json or run.")
+        Path | None, typer.Option(help="Only learn the weights, for the trees of this forest.json or run.")
     ] = None,
     plain: Annotated[
         bool, typer.Option(help="Also train without augmentation and weights, to compare with.")
@@ -75,7 +80,7 @@ def forest(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Find out what each group of your data can bear, and train one model on all of them with learned weights."""
+    """Search a policy for each group and train one model on all groups with learned weights."""
     folder = out or new_folder("forest")
     with stoppable(folder), Console() as watch:
         more: dict[str, Any] = {"out": folder, "plain": plain, "pairs": pairs, "watch": watch, **weighting}
@@ -83,7 +88,7 @@ def forest(
             result = fit_forest(data, task, trees_of(trees), seed=options.get("seed", 0), **more)
         else:
             result = search_forest(data, task, space_by_name(space, data), **options, **more)
-    print_forest(result)
+    print_forest(result, watch)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 
 
@@ -95,24 +100,23 @@ def trees_of(place: Path) -> dict[str, Tree]:
     return {group: member.tree for group, member in found.groups.items()}
 
 
-def print_forest(result: ForestResult) -> None:
-    """Everything about a forest, and what to do next."""
+def print_forest(result: ForestResult, console: Console) -> None:
+    """Print a forest and the next steps."""
     say("\n" + result.forest.to_text())
     for group, found in result.trees.items():
         if found.importances:
             most = ", ".join(f"{name} {value}" for name, value in list(found.importances.items())[:3])
-            say(f"What mattered in {group}: {most}")
-    for note in result.notes:
-        say(note)
+            say(f"Importance in {group}: {most}")
+    console.show_notes(result.notes)
     say("\n" + result.to_text())
     say(f"\n{result.verdict()}")
     say(f"The weights make {result.effective_size:.0f} samples of the training data (N_w).")
     if result.similarity.get("average_with") is not None:
-        before, after = (result.similarity[f"average_{how}"] for how in ("without", "with"))
-        say(f"The groups' features are alike by {after:.3f} on average; without the forest by {before:.3f}.")
+        before, after = (result.similarity[f"average_{model}"] for model in ("without", "with"))
+        say(f"Average similarity of the groups' features: {after:.3f}; without the forest {before:.3f}.")
     for pair in result.similarity.get("pairs", ()):
-        apart = f", apart by {pair['size']:.1f} nodes and {pair['degree']:.2f} in degree" if "size" in pair else ""
-        say(f"  trained on {' and '.join(pair['groups'])} alone: alike by {pair['similarity']:.3f}{apart}")
+        size = f", differing by {pair['size']:.1f} nodes and {pair['degree']:.2f} in degree" if "size" in pair else ""
+        say(f"  trained on {' and '.join(pair['groups'])} alone: similarity {pair['similarity']:.3f}{size}")
     costs = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in result.cost.items())
     say(f"Cost: {costs}.")
     if not result.deterministic:
@@ -121,4 +125,4 @@ def print_forest(result: ForestResult) -> None:
         f"\nThe forest: {result.out}/forest.json (forest.svg is a picture), the model: model.safetensors, the weights"
         " over time: weights.csv, every group: groups.csv."
     )
-    say(f"Whether it helps, with several trainings each: augtree compare {result.out}")
+    say(f"Compare it on the test data, several seeds each: augtree compare {result.out}")

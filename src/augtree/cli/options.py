@@ -1,4 +1,4 @@
-"""What a data set, a task, a search and the weights are on the command line, for all the commands that need them."""
+"""The options of a data set, a task, a search and the weights, for all the commands that need them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from augtree.errors import ArgumentError, one_of
 from augtree.evaluation.protocols import PROTOCOLS
 from augtree.forests import Weighting
 from augtree.runs.spec import restore
-from augtree.search.options import SearchOptions, scorer_options
+from augtree.search.options import SearchOptions, resolve_scorer
 from augtree.search.scorers import SCORERS
 from augtree.tasks import TASKS
 from augtree.training.device import device_of
@@ -53,42 +53,42 @@ Command = Callable[..., None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """Some options of a command, and what is made of them: the command's argument of that name."""
+class OptionGroup:
+    """A group of options, and the argument of a command that is built from them."""
 
     argument: str
     parameters: tuple[inspect.Parameter, ...]
-    make: Callable[..., Any]
+    build: Callable[..., Any]
 
-    def made(self, given: Mapping[str, Any]) -> Any:
-        """The argument, from all that is given; an error names the option."""
-        names = [p.name for p in self.parameters]
-        try:
-            return self.make(**{name: given[name] for name in names})
-        except ArgumentError as error:
-            if error.field not in names:
-                raise
-            raise ArgumentError(option_name(error.field), *error.args[1:]) from error
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """The argument, built from the values of the command's options."""
+        return call_with_option_names(self.build, self.parameters, values)
+
+
+def call_with_option_names(
+    function: Callable[..., Any], parameters: Iterable[inspect.Parameter], values: Mapping[str, Any]
+) -> Any:
+    """Call a function with the values of these parameters; an ArgumentError names the option."""
+    names = [p.name for p in parameters]
+    try:
+        return function(**{name: values[name] for name in names})
+    except ArgumentError as error:
+        if error.field not in names:
+            raise
+        raise ArgumentError(option_name(error.field), *error.args[1:]) from error
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a function, by name, with their annotations; not its **options."""
+    """The parameters of a function as keywords, with their annotations; without its **options."""
     hints = typing.get_type_hints(function, include_extras=True)
-    found = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    return tuple(p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY) for p in found)
-
-
-def with_options(parameters: Iterable[inspect.Parameter]) -> Callable[[Command], Command]:
-    """A command that takes these parameters as its **options."""
-
-    def decorated(command: Command) -> Command:
-        return with_parameters(command, [*parameters_of(command), *parameters])
-
-    return decorated
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return tuple(
+        p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters
+    )
 
 
 def with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:
-    """The command, for the command line with these parameters."""
+    """The command, with these parameters on the command line."""
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
@@ -104,13 +104,21 @@ def option(group: str, text: str, *names: str, **more: Any) -> Any:
 
 def read_data(
     data: Data,
-    root: Annotated[Path | None, option(DATA, "Where named sets lie (default: $AUGTREE_DATA, or data).")] = None,
-    size: Annotated[int | None, option(DATA, "The side of the square that pictures are cut to.")] = None,
+    root: Annotated[
+        Path | None, option(DATA, "The folder of named data sets (default: $AUGTREE_DATA, or data).")
+    ] = None,
+    size: Annotated[int | None, option(DATA, "Crop pictures to a square and scale it to this side.")] = None,
     split_by: Annotated[
-        str | None, option(DATA, "Make the split so that this column's values stay together.")
+        str | None, option(DATA, "Keep samples with the same value in this column (such as patient) in one split.")
     ] = None,
     fill: Annotated[
-        int | None, option(DATA, "What geometry uncovers: 0 suits pictures on black (default: 128).", min=0, max=255)
+        int | None,
+        option(
+            DATA,
+            "The grey level for pixels that geometric transforms uncover (default: 128; 0 suits a black background).",
+            min=0,
+            max=255,
+        ),
     ] = None,
     train: Annotated[int | None, option(DATA, "Keep this many training samples.")] = None,
     val: Annotated[int | None, option(DATA, "Keep this many validation samples.")] = None,
@@ -122,30 +130,32 @@ def read_data(
         option(DATA, "Other groups: column:NAME of index.csv; for graphs size-degree:4x4, size:4 or degree:4."),
     ] = None,
     merge: Annotated[
-        str | None, option(DATA, "nearest: join groups that are too small with the one most like them.")
+        str | None, option(DATA, "nearest: merge groups that are too small with the most similar group.")
     ] = None,
     cache: Annotated[
         Path | None,
         option(DATA, "Where decoded pictures are kept (default: from 256 MiB, $AUGTREE_CACHE or ~/.cache/augtree)."),
     ] = None,
     data_option: Annotated[
-        list[str] | None, option(DATA, "An option of a named set, NAME=VALUE; may be repeated.", OPTION)
+        list[str] | None, option(DATA, "An option of a named set, NAME=VALUE (repeatable).", OPTION)
     ] = None,
-    download: Annotated[bool, option(DATA, "Fetch a named set that is not there.", "--download")] = False,
+    download: Annotated[bool, option(DATA, "Download the missing files of a named set.", "--download")] = False,
     **more: Any,
 ) -> Any:
-    """The data set."""
+    """Read the data set."""
     options: dict[str, Any] = {"size": size, "split_by": split_by, "train": train, "val": val, "labels": labels}
     options |= {"fill": fill, "groups": groups, "merge": merge} | ({} if cache is None else {"cache": cache})
-    return read(data, root, download=download, own=data_option or (), **options, **more)
+    return read(data, root, download=download, reader_options=data_option or (), **options, **more)
 
 
-DATA_OPTIONS = parameters_of(read_data)[1:]
+def with_data_options(command: Command) -> Command:
+    """Add the options of a data set to a command, which receives them as **options."""
+    return with_parameters(command, [*parameters_of(command), *parameters_of(read_data)[1:]])
 
 
-def data_set(**given: Any) -> Any:
-    """The data set, of which something is said."""
-    found = read_data(**given)
+def data_set(**values: Any) -> Any:
+    """Read the data set and print a summary of it."""
+    found = read_data(**values)
     say(f"{found}")
     for note in found.notes:
         say(f"  {note}")
@@ -157,23 +167,23 @@ def data_set(**given: Any) -> Any:
 
 def task_options() -> tuple[inspect.Parameter, ...]:
     """An option for each field of any task; the help says which tasks have it."""
-    found: dict[str, inspect.Parameter] = {}
+    parameters: dict[str, inspect.Parameter] = {}
     docs = {kind: docs_of(owner) for kind, owner in TASKS.items()}
     kinds = f"{', '.join(TASKS)}; or a protocol's settings: {', '.join(TRAINED_PROTOCOLS)}"
     help_text = f"What a model is trained for: {kinds} (default: classification)."
     task_kind = parameter("task_kind", str | None, help_text, TASK)
-    found["task_kind"] = task_kind.replace(annotation=Annotated[str | None, option(TASK, help_text, "--task")])
+    parameters["task_kind"] = task_kind.replace(annotation=Annotated[str | None, option(TASK, help_text, "--task")])
     for kind, owner in TASKS.items():
         hints = typing.get_type_hints(owner)
         for field in dataclasses.fields(owner):
-            if field.name not in {"options", *found}:
+            if field.name not in {"options", *parameters}:
                 having = {name: cls for name, cls in TASKS.items() if field.name in docs[name]}
                 of = "" if len(having) == len(TASKS) else f"{', '.join(having).capitalize()}: "
                 text = HELP.get(field.name) or docs[kind][field.name]
                 text = f"{of}{text.rstrip('.')}{default_text(field.name, having)}."
                 hint = str | None if field.name in ("model", "preprocess") else hints[field.name]
-                found[field.name] = parameter(field.name, hint, text, TASK)
-    return (*found.values(), *parameters_of(machine_options))
+                parameters[field.name] = parameter(field.name, hint, text, TASK)
+    return (*parameters.values(), *parameters_of(machine_options))
 
 
 def default_text(name: str, owners: Mapping[str, type]) -> str:
@@ -190,29 +200,29 @@ def machine_options(
     weights: Annotated[Path | None, option(TASK, "Begin with these weights (safetensors).")] = None,
     threads: Annotated[int, option(TASK, "CPU threads; small models are fastest with one.", min=1)] = 1,
 ) -> None:
-    """Options of a task that are no fields of it."""
+    """The options of a task that are not its fields."""
 
 
 TASK_OPTIONS = task_options()
 
 
 def task_arguments(
-    task_kind: str | None = None, weights: Path | None = None, threads: int = 1, **given: Any
+    task_kind: str | None = None, weights: Path | None = None, threads: int = 1, **values: Any
 ) -> dict[str, Any]:
-    """The kind of a task, and those of its arguments that are not left to it."""
+    """The kind of a task, and the arguments that are given for it."""
     torch.set_num_threads(threads)
-    device_of(given.get("device") or "auto")
+    device_of(values.get("device") or "auto")
     if weights is not None and not weights.is_file():
-        raise ArgumentError("weights", "must be a file that is there", str(weights))
-    preprocess = given.pop("preprocess", None)
-    found: dict[str, Any] = {}
+        raise ArgumentError("weights", "must be an existing file", str(weights))
+    preprocess = values.pop("preprocess", None)
+    arguments: dict[str, Any] = {}
     for owner in TASKS.values():
-        found |= arguments_of(owner, given)
+        arguments |= arguments_of(owner, values)
     if preprocess is not None:
-        found["preprocess"] = PREPROCESSING[one_of("preprocess", preprocess, PREPROCESSING)]
+        arguments["preprocess"] = PREPROCESSING[one_of("preprocess", preprocess, PREPROCESSING)]
     if weights is not None:
-        found["options"] = {"weights": str(weights)}
-    return {"kind": task_kind, **found}
+        arguments["options"] = {"weights": str(weights)}
+    return {"kind": task_kind, **arguments}
 
 
 def make_task(kind: str | None = None, **arguments: Any) -> Any:
@@ -237,73 +247,79 @@ def known_fields(kind: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 SET = Annotated[
     list[str] | None,
-    option(SEARCH, "An option of the scorer, such as looks=0.3,0.6 (repeatable).", "--set"),
+    option(
+        SEARCH, "An option of the scorer, such as looks=0.3,0.6 (repeatable; docs/search.md lists them).", "--set"
+    ),
 ]
 
 
-def search_part(skip: Iterable[str] = (), defaults: Mapping[str, Any] | None = None) -> Part:
-    """The options of a search: the arguments that are given, checked."""
-    own = options_of(SearchOptions, SEARCH, skip=skip, defaults=defaults or {})
+def search_group(**options: Any) -> OptionGroup:
+    """The options of a search, which make its arguments; `options` are those of `options_of`."""
+    parameters = options_of(SearchOptions, SEARCH, **options)
     scorer_option = inspect.Parameter("scorer_option", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=SET)
 
-    def make(**given: Any) -> dict[str, Any]:
-        options = arguments_of(SearchOptions, given)
-        if given["scorer_option"]:
-            options["scorer"] = scorer_by_name(options.get("scorer", "cooldown"), given["scorer_option"])
+    def build(**values: Any) -> dict[str, Any]:
+        options = arguments_of(SearchOptions, values)
+        if values["scorer_option"]:
+            options["scorer"] = scorer_by_name(options.get("scorer", "cooldown"), values["scorer_option"])
         SearchOptions(**options)
         return options
 
-    return Part("options", (*own, scorer_option), make)
+    return OptionGroup("options", (*parameters, scorer_option), build)
 
 
 def scorer_by_name(name: str, texts: Iterable[str]) -> Any:
     """A scorer with its options."""
-    scorer_options(name)
+    resolve_scorer(name)
     return SCORERS[name](**assignments("--set", texts, typing.get_type_hints(SCORERS[name])))
 
 
-def make_weighting(**given: Any) -> dict[str, Any]:
-    """The options of the weights that are given, checked; the others are left to the method."""
-    options = arguments_of(Weighting, given)
+def make_weighting(**values: Any) -> dict[str, Any]:
+    """The options of the weights that are given, checked; the method decides the others."""
+    options = arguments_of(Weighting, values)
     Weighting(**options)
     return options
 
 
-WEIGHTING = Part("weighting", tuple(options_of(Weighting, WEIGHTS)), make_weighting)
+PAPER_WEIGHTING = {"start": "proportions; paper: uniform", "d": "cosine; paper: raw"}
+WEIGHTING = OptionGroup(
+    "weighting", tuple(options_of(Weighting, WEIGHTS, default_texts=PAPER_WEIGHTING)), make_weighting
+)
 
 
-# ---- a command of such parts
+# ---- a command with such options
 
 
-def takes(
-    *parts: Part, check: Command = lambda: None, task: Callable[..., Any] = make_task
+def with_options(
+    *groups: OptionGroup, check: Command = lambda: None, task: Callable[..., Any] = make_task
 ) -> Callable[[Command], Command]:
-    """A command that gets a data set, a task and the arguments of `parts`, with all the options that make them.
+    """Add the options of a data set, a task and further groups to a command.
 
-    Data may take long to read: the parts, the task and `check`, which takes some of the command's own options, raise
-    before that for what is wrong with them. Where the data is a run, that is the command's argument `run`.
+    Cheap checks come first (the groups, `check`, the task), because reading data may be slow. `check` receives some
+    of the options, or all of them as **values. If the data argument is a run's folder, data and task are restored
+    from it, and a command with a `run` parameter receives the folder.
     """
-    task_part = Part("task", TASK_OPTIONS, lambda **given: task(**task_arguments(**given)))
-    data_part = Part("data", parameters_of(read_data), lambda **given: data_set(**given))
+    task_group = OptionGroup("task", TASK_OPTIONS, lambda **values: task(**task_arguments(**values)))
+    data_group = OptionGroup("data", parameters_of(read_data), lambda **values: data_set(**values))
 
     def decorated(command: Command) -> Command:
-        handled = {"data", "task", "run", *(part.argument for part in parts)}
-        own = [p for p in parameters_of(command) if p.name not in handled]
-        parameters = [p for part in (data_part, task_part) for p in part.parameters]
-        parameters += [p for part in parts for p in part.parameters if p.name not in {q.name for q in own}] + own
+        built = {"data", "task", "run", *(group.argument for group in groups)}
+        own = [p for p in parameters_of(command) if p.name not in built]
+        parameters = [p for group in (data_group, task_group, *groups) for p in group.parameters] + own
+        checked = parameters if accepts_all(check) else parameters_of(check)
 
         @functools.wraps(command)
-        def wrapped(**given: Any) -> None:
-            arguments = {part.argument: part.made(given) for part in parts}
-            Part("", parameters_of(check), check).made(given)
-            run = Path(given["data"])
+        def wrapped(**values: Any) -> None:
+            arguments = {group.argument: group.value(values) for group in groups}
+            call_with_option_names(check, checked, values)
+            run = Path(values["data"])
             is_run = (run / "spec.json").is_file()
             if is_run:
-                data, task_ = data_and_task_of_run(run, (data_part, task_part), given)
+                data, task_ = data_and_task_of_run(run, (data_group, task_group), values)
             else:
-                task_ = task_part.made(given)  # before the data, which may take long
-                data = data_part.made(given)
-            arguments |= {p.name: given[p.name] for p in own}
+                task_ = task_group.value(values)  # before the data, which may be slow to read
+                data = data_group.value(values)
+            arguments |= {p.name: values[p.name] for p in own}
             if "run" in inspect.signature(command).parameters:
                 arguments["run"] = run if is_run else None
             command(data=data, task=task_, **arguments)
@@ -314,13 +330,18 @@ def takes(
     return decorated
 
 
-def data_and_task_of_run(folder: Path, parts: Iterable[Part], given: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The data and the task of a run; no option may ask for others."""
-    for p in (p for part in parts for p in part.parameters):
-        if p.name not in ("data", "threads") and given[p.name] != p.default:
+def accepts_all(function: Callable[..., Any]) -> bool:
+    """Whether a function takes any keyword."""
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+
+
+def data_and_task_of_run(folder: Path, groups: Iterable[OptionGroup], values: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The data and the task of a run; an ArgumentError for options that would change them."""
+    for p in (p for group in groups for p in group.parameters):
+        if p.name not in ("data", "threads") and values[p.name] != p.default:
             name = "--task" if p.name == "task_kind" else option_name(p.name)
-            raise ArgumentError(name, f"must be left out: data and task are those of {folder}", given[p.name])
-    torch.set_num_threads(given["threads"])
+            raise ArgumentError(name, f"must be left out: data and task are those of {folder}", values[p.name])
+    torch.set_num_threads(values["threads"])
     run = restore(folder)
     say(f"The data and the task of {folder}: {run.data}")
     return run.data, run.task

@@ -1,4 +1,4 @@
-"""`augtree resume`: go on with a run that was stopped."""
+"""`augtree resume`: continue a run that was stopped."""
 
 from __future__ import annotations
 
@@ -26,30 +26,32 @@ from augtree.search.options import parse_budget
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="The folder of a search, a forest, a comparison or an evaluation.")],
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads (default: as when it began).")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads (default: those of the run so far).")
+    ] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Cool-downs or groups side by side; cores for an evaluation.")
+        int, typer.Option(min=1, help="Processes (cool-downs, groups' searches, or classifiers of an evaluation).")
     ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Go on with a run that was stopped; the result is the one that it would have given."""
+    """Resume a run that was stopped; the result is the same as without the interruption."""
     parse_budget(budget)
     torch.set_num_threads(threads or threads_of(run))
     with stoppable(run), Console() as watch:
         result = resume_run(run, budget=budget, workers=workers, watch=watch)
     if isinstance(result, Comparison):
-        print_comparison(result, run)
+        print_comparison(result, run, watch)
     elif isinstance(result, Evaluation):
-        print_evaluation(result, run)
+        print_evaluation(result, run, watch)
     elif isinstance(result, TreeResult):
-        print_tree(result)
+        print_tree(result, watch)
     else:
-        print_forest(result)
+        print_forest(result, watch)
     finish({"out": str(run), **json.loads(result.to_json())}, as_json)
 
 
 def threads_of(folder: Path) -> int:
-    """The threads with which a run began."""
+    """The CPU threads that a run was begun with."""
     with Run.open(folder, write=False) as run:
         return int(run.fact("surroundings", {}).get("threads", 1))

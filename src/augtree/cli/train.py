@@ -9,7 +9,7 @@ import typer
 
 from augtree.cli.app import Json, Out, Seed, app, finish, new_folder, say
 from augtree.cli.console import Console
-from augtree.cli.options import takes
+from augtree.cli.options import with_options
 from augtree.comparison import train as train_model
 from augtree.files import check_folder
 from augtree.policies.presets import find
@@ -23,7 +23,7 @@ def check_train(policy: str, out: Path | None) -> None:
 
 
 @app.command()
-@takes(check=check_train)
+@with_options(check=check_train)
 def train(
     data: Any,
     task: Any,
@@ -38,5 +38,5 @@ def train(
         result = train_model(data, task, policy, seed=seed, out=folder, watch=watch)
     for split, figures in result.metrics.items():
         say(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in figures.items()))
-    say(f"The model: {folder}/model.safetensors; how it was made: {folder}/training.json")
+    say(f"The model: {folder}/model.safetensors; its training options: {folder}/training.json")
     finish({"out": str(folder), "metrics": result.metrics}, as_json)

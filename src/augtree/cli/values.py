@@ -13,7 +13,7 @@ from augtree.errors import ArgumentError, nearest, one_of
 from augtree.policies.presets import NAMED
 from augtree.transforms import spaces
 
-TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SPACES: dict[str, Callable[[Any], Any]] = {
     "auto": lambda _: None,
     "images": lambda data: spaces.images(fill=data.fill),
@@ -23,11 +23,11 @@ SPACES: dict[str, Callable[[Any], Any]] = {
     "graphs": lambda _: spaces.graphs(),
     "graphs+composites": lambda _: spaces.graphs(composites=True),
 }
-"""By name: the space as it is for a data set; None leaves it to the search."""
+"""The space of each name for a data set; None leaves the choice to the search."""
 
 
 def space_by_name(name: str, data: Any) -> Any:
-    """A space by its name, as it is for the data."""
+    """A space by its name, with the options that suit the data."""
     return SPACES[one_of("--space", name, SPACES)](data)
 
 
@@ -47,7 +47,7 @@ def parse(place: str, text: str, hint: Any) -> Any:
         return tuple(parse(place, part, typing.get_args(hint)[0]) for part in text.split(","))
     kinds = kinds_of(hint)
     if bool in kinds:
-        return TRUTHS[one_of(place, text.lower(), TRUTHS)]
+        return BOOLEANS[one_of(place, text.lower(), BOOLEANS)]
     if str in kinds or not {int, float} & kinds:
         return text
     try:
@@ -63,19 +63,19 @@ def parse(place: str, text: str, hint: Any) -> Any:
 
 
 def assignments(option: str, texts: Iterable[str], hints: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
-    """Values from texts NAME=VALUE, each of the type that the name has."""
+    """Values from texts NAME=VALUE, with the types of the names."""
     chosen: dict[str, Any] = {}
     for text in texts:
         name, _, value = text.partition("=")
         if name not in hints or not value:
-            known = f"one of {', '.join(hints)}" if hints else "no name, for it has none"
-            raise ArgumentError(option, f"must be NAME=VALUE with {known}{owner}{nearest(name, hints)}", text)
+            known = f"must be NAME=VALUE with one of {', '.join(hints)}{owner}{nearest(name, hints)}"
+            raise ArgumentError(option, known if hints else f"must be left out{owner}: it has no options", text)
         chosen[name] = parse(f"{option} {name}", value, hints[name])
     return chosen
 
 
 def policies_by_name(policies: Iterable[str]) -> dict[str, Any]:
-    """Policies by short names: those they have, or their folder's where several files have one name."""
+    """Policies by short names; files of the same name are told apart by their folders."""
     found: dict[str, Any] = {}
     for policy in policies:
         path = Path(policy)

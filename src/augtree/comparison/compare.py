@@ -25,11 +25,12 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, TaskError, one_of
 from augtree.forests import Weighted
 from augtree.policies.codec import to_json
-from augtree.runs.events import Planned, Trained, Watch, silent
+from augtree.runs.events import Planned, RowTrained, Watch, silent
 from augtree.runs.failures import attempt
-from augtree.runs.spec import begin, run_spec
+from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
 from augtree.search.search import check_data
+from augtree.tables import counted
 from augtree.tasks import Classification, Contrastive, Task
 from augtree.tasks.trainer import Trainer
 from augtree.training.metrics import METRICS
@@ -85,7 +86,7 @@ def compare(
     """
     task = task or Classification()
     check_train_on(train_on, task)
-    chosen = seeds_of(seeds)
+    seeds = seeds_of(seeds)
     named = free_policies(data, task) if policies is None else policies
     check_names(named, "must map at least one name to a policy")
     methods = {name: check_policy(f"policies/{name}", policy, data) for name, policy in named.items()}
@@ -100,15 +101,15 @@ def compare(
             "policies", "must have a free policy where a control takes the best of them", list(methods)
         )
     texts = {name: to_json(m) if isinstance(m, Policy) else m.spec() for name, m in methods.items()}
-    spec = run_spec("compare", data, task, policies=texts, order=list(methods), seeds=chosen, train_on=train_on)
+    spec = run_spec("compare", data, task, policies=texts, order=list(methods), seeds=seeds, train_on=train_on)
     trainer = task.prepare(data)
-    with begin(out, spec, trainer, chosen[0]) as run:
+    with begin_run(out, spec, trainer, seeds[0]) as run:
         notes = list(run.notes)
         if judged_on == "val":
             notes.append("There is no test data: validation data that a search has seen favours what it found.")
-        trainings = len(methods) * len(chosen)
-        watch(Planned(notes=list(notes), lines=[f"{trainings} trainings."], trainings=trainings))
-        rows, best = train_all(run, trainer, methods, free, chosen, train_on, judged_on, watch)
+        trainings = len(methods) * len(seeds)
+        watch(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
+        rows, best = train_all(run, trainer, methods, free, seeds, train_on, judged_on, watch)
         if best is not None and any(takes_best(method) for method in methods.values()):
             notes.append(f"The best free policy, by validation data, is {best}.")
         controls = [name for name, method in methods.items() if isinstance(method, Longer | Soup)]
@@ -133,19 +134,19 @@ def train_all(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """A row for each seed and method, and the best free policy, which the controls take: free policies come first."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
-    one = trainer.total_steps * trainer.passes_a_step
+    training_passes = trainer.total_steps * trainer.passes_per_step
     best: str | None = None
     for part in (free, [name for name in methods if name not in free]):
         if rows:
             best = Comparison(trainer.task.metric, list(rows.values()), free, judged_on).best_free
         for seed in seeds:
             for name in part:
-                method = filled(methods[name], methods.get(best or ""))
+                method = with_best_free(methods[name], methods.get(best or ""))
                 unit = run.unit(f"train/{name}/{seed}", partial(train_and_judge, trainer, method, seed, train_on))
-                cost = round((unit.forward + unit.backward) / one, 3)
+                cost = round((unit.forward + unit.backward) / training_passes, 3)
                 rows[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
                 figures = {key: value for key, value in unit.value.items() if key != "failed"}
-                watch(Trained(name, seed, {**figures, "cost": cost}, unit.value.get("failed", "")))
+                watch(RowTrained(name, seed, {**figures, "cost": cost}, unit.value.get("failed", "")))
     return [rows[seed, name] for seed in seeds for name in methods], best
 
 
@@ -162,7 +163,7 @@ def takes_best(method: Method) -> bool:
     return isinstance(method, Longer | Soup) and method.policy is None
 
 
-def filled(method: Method, best: Method | None) -> Method:
+def with_best_free(method: Method, best: Method | None) -> Method:
     """A control for the best free policy, with that policy."""
     if isinstance(method, Longer | Soup) and method.policy is None and isinstance(best, Policy):
         return replace(method, policy=best)

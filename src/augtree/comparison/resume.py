@@ -85,14 +85,15 @@ def resume_search(run: Restored, *, watch: Watch, **more: Any) -> TreeResult:
     """Go on with the search for a tree."""
     options = options_of(run, **more)
     space = restore_space(run.spec["space"], run.reader)
-    return search_tree(run.data, run.task, space, **vars(options), out=run.folder, watch=watch)
+    return search_tree(run.data, run.task, space, **options.arguments(), out=run.folder, watch=watch)
 
 
 def resume_forest(run: Restored, *, watch: Watch, **more: Any) -> ForestResult:
     """Go on with the search for a forest."""
-    options = options_of(run, **more, method="greedy")
-    space, how = restore_space(run.spec["space"], run.reader), {**vars(options), "method": run.spec["method"]}
-    return search_forest(run.data, run.task, space, **how, **weighting_of(run), out=run.folder, watch=watch)
+    arguments = options_of(run, **more, method="greedy").arguments("method") | weighting_of(run)
+    space = restore_space(run.spec["space"], run.reader)
+    method = run.spec["method"]
+    return search_forest(run.data, run.task, space, **arguments, method=method, out=run.folder, watch=watch)
 
 
 def options_of(run: Restored, *, budget: str | float | None, **more: Any) -> SearchOptions:
@@ -103,8 +104,8 @@ def options_of(run: Restored, *, budget: str | float | None, **more: Any) -> Sea
 def resume_fit(run: Restored, *, watch: Watch, **_: Any) -> ForestResult:
     """Go on with a weighted training for given trees."""
     trees = {group: restored_tree(run.reader.policy(text)) for group, text in run.spec["trees"].items()}
-    how = {**weighting_of(run), "seed": run.spec["seed"]}
-    return fit_forest(run.data, run.task, trees, **how, out=run.folder, watch=watch)
+    arguments = {**weighting_of(run), "seed": run.spec["seed"]}
+    return fit_forest(run.data, run.task, trees, **arguments, out=run.folder, watch=watch)
 
 
 def weighting_of(run: Restored) -> dict[str, Any]:
@@ -122,8 +123,8 @@ def restored_tree(policy: object) -> Tree:
 def resume_comparison(run: Restored, *, watch: Watch, **_: Any) -> Comparison:
     """Go on with a comparison."""
     methods = {name: restore_method(run.spec["policies"][name], run.reader) for name in run.spec["order"]}
-    how = {name: run.spec[name] for name in ("seeds", "train_on")}
-    return compare(run.data, run.task, methods, **how, out=run.folder, watch=watch)
+    arguments = {name: run.spec[name] for name in ("seeds", "train_on")}
+    return compare(run.data, run.task, methods, **arguments, out=run.folder, watch=watch)
 
 
 def resume_evaluation(run: Restored, *, workers: int, watch: Watch, **_: Any) -> Evaluation:

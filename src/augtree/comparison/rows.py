@@ -53,35 +53,35 @@ def rows_of_run(folder: str | Path, data: Dataset) -> dict[str, PolicyLike]:
     ['mine/tree', 'usual practice, as long', 'best free, as long', 'best free, averaged', 'search']
 
     """
-    place = Path(folder)
-    spec = read_spec(place)
-    forest = weighted_of_run(place)
+    path = Path(folder)
+    spec = read_spec(path)
+    forest = weighted_of_run(path)
     if forest is not None:
         forest = replace(forest, groups=None, merge=None)  # the data is the run's, in its groups
-        even = replace(forest, weighting=replace(forest.weighting, eta=0.0, start="uniform"))
-        rows: dict[str, PolicyLike] = {"forest, uniform weights": even, "forest": forest}
+        uniform = replace(forest, weighting=replace(forest.weighting, eta=0.0, start="uniform"))
+        rows: dict[str, PolicyLike] = {"forest, uniform weights": uniform, "forest": forest}
         if spec.get("method") != "shared":
             return rows
         rows = {"forest's policies": rows["forest"]}
-    elif not (place / "tree.json").is_file():
+    elif not (path / "tree.json").is_file():
         return {}
     else:
-        rows = {f"{place.resolve().name}/tree": load(place / "tree.json")}
+        rows = {f"{path.resolve().name}/tree": load(path / "tree.json")}
         if spec["scorer"]["name"] != "cooldown":
             return rows
-    cost = cost_of(place)
+    cost = cost_of(path)
     if data.domain == "image":
         rows |= {"usual practice, as long": Longer(cost, find_for(data, DEFAULT_PRACTICE))}
     rows |= {"best free, as long": Longer(cost), "best free, averaged": Soup(cost)}
-    return rows | {"forest" if forest else "search": search_of(place, spec)}
+    return rows | {"forest" if forest else "search": search_of(path, spec)}
 
 
 def cost_of(folder: Path) -> float:
     """The cost of a run in training equivalents."""
-    place = folder / "result.json"
-    if not place.is_file():
+    path = folder / "result.json"
+    if not path.is_file():
         raise RunError(f"{folder} must be done before it can be compared: augtree resume {folder}")
-    cost = json.loads(place.read_text())["cost"]
+    cost = json.loads(path.read_text())["cost"]
     return float(cost.get("training_equivalents") or cost.get("search_equivalents"))
 
 

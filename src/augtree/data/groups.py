@@ -22,8 +22,8 @@ By = str | Callable[[Any], Any]
 """`column:NAME`, `size-degree:NxM`, `size:N`, `degree:N`, or a function of a sample that gives its group's name."""
 ALL = "all"
 """The whole, in tables beside its groups."""
-FEWEST = 8
-"""Validation samples that a group needs, for a search: half of them choose, half of them confirm."""
+MIN_VAL_SAMPLES = 8
+"""The validation samples that a search in a group needs: half of them choose, half confirm."""
 MERGES = ("nearest",)
 CUTS = re.compile(r"(size-degree|size|degree):(\d{1,3})(?:x(\d{1,3}))?")
 
@@ -51,7 +51,7 @@ def group(data: Dataset, by: By, *, merge: str | None = None) -> Dataset:
         quantiles of the training samples, first by nodes, then each part by average degree); a function of a sample
         that returns the name of its group; or "given" for the groups as they are.
     merge
-        "nearest" joins each group that is too small with the most similar one.
+        "nearest" merges groups that are too small with the most similar group.
 
     Examples
     --------
@@ -154,8 +154,8 @@ def cut(values: NDArray[np.float64], known: NDArray[np.float64], parts: int) -> 
     return np.searchsorted(edges, values, side="left").astype(np.int64)
 
 
-def problems(data: Dataset, fewest_val: int = FEWEST) -> list[Problem]:
-    """Why groups cannot have a tree of their own."""
+def group_problems(data: Dataset, fewest_val: int = MIN_VAL_SAMPLES) -> list[Problem]:
+    """The groups that cannot have a tree of their own, with the reasons."""
     found = []
     for name in data.group_names:
         train, val = (data.indices(split, name) for split in ("train", "val"))
@@ -171,11 +171,11 @@ def problems(data: Dataset, fewest_val: int = FEWEST) -> list[Problem]:
     return found
 
 
-def check_groups(data: Dataset, fewest_val: int = FEWEST) -> None:
+def check_groups(data: Dataset, fewest_val: int = MIN_VAL_SAMPLES) -> None:
     """Raise where a group is too small, with what can be done; before anything runs."""
     if ALL in data.group_names and len(data.group_names) > 1:
         raise DataError(f"{data.name}: a group must not be called {ALL}, which is the name of the whole in tables")
-    found = problems(data, fewest_val)
+    found = group_problems(data, fewest_val)
     if found:
         rest = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
         raise DataError(
@@ -185,11 +185,11 @@ def check_groups(data: Dataset, fewest_val: int = FEWEST) -> None:
         )
 
 
-def merged(data: Dataset, merge: str, fewest_val: int = FEWEST) -> Dataset:
-    """Join each group that is too small with the most similar one, until all are large enough."""
+def merged(data: Dataset, merge: str, fewest_val: int = MIN_VAL_SAMPLES) -> Dataset:
+    """Merge groups that are too small with the most similar group, until all are large enough."""
     one_of("merge", merge, MERGES)
     begun, joined = data, []
-    while len(data.group_names) > 1 and (found := problems(data, fewest_val)):
+    while len(data.group_names) > 1 and (found := group_problems(data, fewest_val)):
         small = place_of("group", min(found, key=lambda p: len(data.indices(None, p.group))).group, data.group_names)
         other = nearest_group(group_features(data), small)
         pair = sorted((data.group_names[small], data.group_names[other]))
@@ -204,23 +204,23 @@ def merged(data: Dataset, merge: str, fewest_val: int = FEWEST) -> Dataset:
 
 
 def joined_groups(data: Dataset, one: int, other: int) -> Dataset:
-    """Two groups as one, whose name has both."""
+    """Two groups merged into one, whose name has both names."""
     new = "+".join(sorted((data.group_names[one], data.group_names[other])))
     return renamed(data, [new if i in (one, other) else name for i, name in enumerate(data.group_names)])
 
 
-def joined_as(data: Dataset, names: Collection[str]) -> Dataset:
-    """Groups joined to those of such names, which have a + between the groups that were merged; others stay.
+def merge_like(data: Dataset, names: Collection[str]) -> Dataset:
+    """The data set with its groups merged as in these names, which join merged groups by +; other groups stay.
 
-    Merging again would not do: which groups are too small depends on who has a label.
+    To merge anew could give other groups: which ones are too small depends on the labels that are known.
     """
-    return renamed(data, [whole_of(part, names) for part in data.group_names])
+    return renamed(data, [merged_name(part, names) for part in data.group_names])
 
 
-def whole_of(part: str, names: Collection[str]) -> str:
-    """The one of such names that a group is part of, or its own.
+def merged_name(part: str, names: Collection[str]) -> str:
+    """The merged name that a group is part of, or its own name.
 
-    >>> whole_of("a", ["a+c", "b"])
+    >>> merged_name("a", ["a+c", "b"])
     'a+c'
     """
     holders = [name for name in names if f"+{part}+" in f"+{name}+"]

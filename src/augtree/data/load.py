@@ -82,7 +82,7 @@ def load(
     groups
         Other groups than those of the files, see `group`.
     merge
-        "nearest" joins each group that is too small with the most similar one.
+        "nearest" merges groups that are too small with the most similar group.
     fill
         The value that geometric operations should leave in uncovered pixels, 0 to 255.
     download
@@ -103,7 +103,7 @@ def load(
     wanted = {name: value for name, value in given.items() if value is not None}
     if download:
         fetch_set(str(source), place, wanted)
-    found = find(str(source), place, seed, wanted).few(train, val, seed).with_labels(labels, seed)
+    found = read(str(source), place, seed, wanted).few(train, val, seed).with_labels(labels, seed)
     if groups is not None or merge is not None:
         found = group(found, "given" if groups is None else groups, merge=merge)
     if fill is None:
@@ -112,38 +112,38 @@ def load(
 
 
 def root_of(root: str | Path | None) -> Path:
-    """Where named sets lie."""
+    """The folder of named sets."""
     return Path(root) if root is not None else Path(os.environ.get("AUGTREE_DATA") or "data")
 
 
 def fetch_set(source: str, root: Path, options: Mapping[str, Any], **more: Any) -> None:
-    """Fetch the files of a named set that are not there; a path needs none."""
+    """Fetch the missing files of a named set; an ArgumentError for a path."""
     if source not in CATALOGUE:
         raise ArgumentError("download", f"must be left out for {source}: it is for named sets", True)
     for name in UNION if source == "retinopathy" else (source,):
         fetch(name, root, optional=bool(options.get("extra")), **more)
 
 
-def find(source: str, root: Path, seed: int, options: Mapping[str, Any]) -> Dataset:
-    """The data set that is meant."""
-    reader, path = reader_of(source, root)
+def read(source: str, root: Path, seed: int, options: Mapping[str, Any]) -> Dataset:
+    """Read the data set of a name or a path."""
+    reader, path = reader_by_name(source, root)
     if path is None:
-        raise unknown(source, root)
+        raise not_found_error(source, root)
     return reader(path, seed=seed, **check_options(source, reader, options))
 
 
-def reader_of(source: str, root: Path) -> tuple[Reader, Path | None]:
-    """What reads a set by its name or its path, and the path to read; None where nothing is there."""
+def reader_by_name(source: str, root: Path) -> tuple[Reader, Path | None]:
+    """The reader for a name or a path, and the path to read, None if it does not exist."""
     if source in READERS:
         return READERS[source], root
     path = next((path for path in places(source, root) if path.exists()), None)
     if path is None:
         return tu_dataset if source in CATALOGUE else read_folder, None
-    return reader_for(path), path
+    return reader_at(path), path
 
 
-def reader_for(path: Path) -> Reader:
-    """What reads the set at a path."""
+def reader_at(path: Path) -> Reader:
+    """The reader for the files at a path."""
     if is_proteins(path):
         return read_proteins
     return tu_dataset if is_tu(path) else read_folder
@@ -162,7 +162,7 @@ def check_options(source: str, reader: Reader, options: Mapping[str, Any]) -> Ma
 
 
 def options_of(reader: Reader) -> dict[str, Any]:
-    """The options of a reader, with what they are where they are left out."""
+    """The options of a reader and their defaults."""
     parameters = inspect.signature(reader).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "seed"}
 
@@ -176,8 +176,8 @@ def places(source: str, root: Path) -> list[Path]:
     return [Path(source)] if folder is None else [Path(source), folder / f"{source}.zip", folder]
 
 
-def unknown(source: str, root: Path) -> DataError:
-    """The error for what is not there."""
+def not_found_error(source: str, root: Path) -> DataError:
+    """The error for a data set that does not exist."""
     if source in CATALOGUE:
         return CATALOGUE[source].missing(root, f"{source}.zip or {source}/ (in tu/ or beside it)")
     same = next((name for name in CATALOGUE if name.lower() == source.lower()), None)

@@ -28,10 +28,11 @@ from augtree.evaluation.result import Evaluation, failures
 from augtree.forests import Weighted
 from augtree.policies import Forest
 from augtree.policies.codec import to_json
-from augtree.runs.events import Planned, Trained, Watch, silent
+from augtree.runs.events import Planned, RowTrained, Watch, silent
 from augtree.runs.failures import attempt
-from augtree.runs.spec import begin, run_spec
+from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
+from augtree.tables import counted
 from augtree.tasks import Contrastive, Task
 from augtree.tasks.contrastive import ContrastiveTrainer
 from augtree.training.state import State
@@ -81,7 +82,7 @@ def evaluate(
         - "auto": those that the runs among the policies have used (none, where they were label-free). A policy that
           is neither free nor from a run counts as one that has used the training and validation samples.
         - "train+val", or the folder of a search: its samples, and those that the runs among the policies have used.
-        - "none": no samples; a note names the runs that this flatters.
+        - "none": no samples; a note names the runs whose rows are optimistic because of that.
         - A list of rows: these samples alone.
     workers
         Classifiers that are fitted side by side; the result is the same.
@@ -100,12 +101,12 @@ def evaluate(
     ['random encoder', 'none']
 
     """
-    how = find_protocol(USUAL[data.domain] if protocol is None else protocol)
-    task = task_for(how, task, data)
-    given = as_mapping(policies, data, task)
-    methods = {name: check_policy(name, policy, data) for name, policy in given.items()}
-    known = find_known_labels(known_labels, given, methods, data, how)
-    return evaluate_methods(data, task, methods, how, seeds_of(seeds), known, workers, out, watch)
+    chosen = find_protocol(USUAL[data.domain] if protocol is None else protocol)
+    task = task_for(chosen, task, data)
+    named = as_mapping(policies, data, task)
+    methods = {name: check_policy(name, policy, data) for name, policy in named.items()}
+    known = find_known_labels(known_labels, named, methods, data, chosen)
+    return evaluate_methods(data, task, methods, chosen, seeds_of(seeds), known, workers, out, watch)
 
 
 def evaluate_methods(
@@ -131,18 +132,18 @@ def evaluate_methods(
         {"notes": list(known.notes)} if known.notes else {}
     )
     trainer = task.prepare(data)
-    with begin(out, run_spec("evaluate", data, task, **about), trainer, seeds[0]) as run:
-        table = Table(trainer, protocol, known, workers)
+    with begin_run(out, run_spec("evaluate", data, task, **about), trainer, seeds[0]) as run:
+        table = EncoderTable(trainer, protocol, known, workers)
         run.meter = lambda: table.passes
-        left_out = len(np.intersect1d(judged_rows(protocol, data), known.rows))
+        excluded = len(np.intersect1d(judged_rows(protocol, data), known.rows))
         notes = [*run.notes, *known.notes, *note_of_labelled_weights(task)]
-        notes.append(describe(protocol, task, data, left_out))
+        notes.append(describe(protocol, task, data, excluded))
         encoders = {**table.untrained(), **{name: table.trained(method) for name, method in methods.items()}}
         trainings = len(encoders) * len(seeds)
-        watch(Planned(notes=list(notes), lines=[f"{trainings} trainings."], trainings=trainings))
+        watch(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
         rows = list(table.rows(run, encoders, seeds, watch))
-        words = {name: in_words(method) for name, method in methods.items()}
-        result = Evaluation(protocol.name, rows, words, left_out, [*notes, *failures(rows)])
+        words = {name: method_in_words(method) for name, method in methods.items()}
+        result = Evaluation(protocol.name, rows, words, excluded, [*notes, *failures(rows)])
         run.write_all({"evaluation.csv": result.to_csv().encode(), "evaluation.json": result.to_json().encode()})
         run.record_fact("status", "done")
         if all("failed" in row for row in rows):
@@ -151,7 +152,7 @@ def evaluate_methods(
 
 
 @dataclass
-class Table:
+class EncoderTable:
     """Trains and judges the encoders of a table."""
 
     trainer: ContrastiveTrainer
@@ -184,21 +185,21 @@ class Table:
         """A row for each seed, encoder and fold; one alone where an encoder failed."""
         for seed in seeds:
             for name, encoder in encoders.items():
-                value = run.unit(f"evaluate/{name}/{seed}", self.work(encoder, seed)).value
+                value = run.unit(f"evaluate/{name}/{seed}", self.unit_for(encoder, seed)).value
                 folds = value.get("folds", ())
                 mean = {"accuracy": float(np.mean([fold["accuracy"] for fold in folds]))} if folds else {}
-                watch(Trained(name, seed, mean, value.get("failed", "")))
+                watch(RowTrained(name, seed, mean, value.get("failed", "")))
                 for each in [{"fold": i, **fold} for i, fold in enumerate(folds)] or [value]:
                     yield {"row": name, "seed": seed, **each}
 
-    def work(self, encoder: Encoder, seed: int) -> Callable[[], tuple[dict[str, Any], None]]:
+    def unit_for(self, encoder: Encoder, seed: int) -> Callable[[], tuple[dict[str, Any], None]]:
         """One row of the table with one seed, as a unit of a run."""
 
-        def unit() -> tuple[dict[str, Any], None]:
+        def judge() -> tuple[dict[str, Any], None]:
             folds, failed = attempt(lambda: self.judged(encoder, seed))
             return ({"failed": failed} if folds is None else {"folds": folds}), None
 
-        return unit
+        return judge
 
     def judged(self, encoder: Encoder, seed: int) -> list[dict[str, Any]]:
         """The accuracy on each fold."""
@@ -208,10 +209,10 @@ class Table:
         labels = data.labels.numpy()
         out = []
         for train, test in folds_of(self.protocol, data, self.known.rows, seed):
-            found = judge_fold(
+            result = judge_fold(
                 self.protocol, (features[train], labels[train]), (features[test], labels[test]), self.workers
             )
-            out.append({"accuracy": found.accuracy, "c": found.c, "fitted": len(train), "tested": len(test)})
+            out.append({"accuracy": result.accuracy, "c": result.c, "fitted": len(train), "tested": len(test)})
         return out
 
     @property
@@ -241,18 +242,18 @@ def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, 
     return check_names(policies, "must be a policy, or map at least one name to a policy", (RANDOM, PRETRAINED))
 
 
-def check_policy(name: str, given: PolicyLike, data: Dataset) -> Policy | Weighted:
+def check_policy(name: str, policy: PolicyLike, data: Dataset) -> Policy | Weighted:
     """A policy as a method that trains an encoder on such data, or an ArgumentError."""
     place = f"policies/{name}"
-    method = policy_of(given, place, data) if is_name(given) else method_of(given, place, data)
+    method = policy_of(policy, place, data) if is_name(policy) else method_of(policy, place, data)
     if not isinstance(method, Policy | Weighted):
         rule = "must be a policy, a name, a file or a forest whose weights are learned: controls are for compare"
         raise ArgumentError(place, rule, method)
-    check_groups(place, method, data)
+    check_method_groups(place, method, data)
     return method
 
 
-def check_groups(place: str, method: Policy | Weighted, data: Dataset) -> None:
+def check_method_groups(place: str, method: Policy | Weighted, data: Dataset) -> None:
     """Raise for a method that does not work on such samples, or a forest of other groups than theirs."""
     policy = method.forest if isinstance(method, Weighted) else method
     if not isinstance(policy, Forest):
@@ -267,23 +268,25 @@ def check_groups(place: str, method: Policy | Weighted, data: Dataset) -> None:
         raise ArgumentError(place, rule) from error
 
 
-def in_words(method: Policy | Weighted) -> str:
+def method_in_words(method: Policy | Weighted) -> str:
     """The policy of a row, in words."""
     return f"{method.forest}, with learned weights" if isinstance(method, Weighted) else str(method)
 
 
-def describe(protocol: Protocol, task: Contrastive, data: Dataset, left: int) -> str:
+def describe(protocol: Protocol, task: Contrastive, data: Dataset, excluded: int) -> str:
     """The protocol, the samples that are left out, and where the task departs from the protocol."""
     other = protocol.departures(task)
     departures = f" Not as the protocol has it: {', '.join(other)}." if other else ""
-    return f"Protocol {protocol.name}: {protocol.about}{left_out(protocol, data, left)}.{departures}"
+    return f"Protocol {protocol.name}: {protocol.about}{excluded_text(protocol, data, excluded)}.{departures}"
 
 
-def left_out(protocol: Protocol, data: Dataset, left: int) -> str:
+def excluded_text(protocol: Protocol, data: Dataset, excluded: int) -> str:
     """How many samples are not judged, and why."""
     judged = len(judged_rows(protocol, data))
     if protocol.folds is None:
-        return f"; {left} of {judged} test samples, whose labels a search has seen, are left out" if left else ""
-    whys = {"whose labels a search has seen": left, "unlabelled": len(data) - judged}
+        return (
+            f"; {excluded} of {judged} test samples, whose labels a search has seen, are left out" if excluded else ""
+        )
+    whys = {"whose labels a search has seen": excluded, "unlabelled": len(data) - judged}
     rest = " and ".join(f"{count} {why}" for why, count in whys.items() if count)
-    return f"; {judged - left} of {len(data)} samples are in folds, {rest} are in none" if rest else ""
+    return f"; {judged - excluded} of {len(data)} samples are in folds, {rest} are in none" if rest else ""

@@ -37,7 +37,7 @@ class KnownLabels:
 
 def find_known_labels(
     known_labels: str | Path | ArrayLike,
-    given: Mapping[str, PolicyLike],
+    policies: Mapping[str, PolicyLike],
     methods: Mapping[str, Method],
     data: Dataset,
     protocol: Protocol,
@@ -47,14 +47,14 @@ def find_known_labels(
         return KnownLabels(check_rows(known_labels, data))
     check_known_labels(known_labels)
     if known_labels == AUTO:
-        return KnownLabels(known_to_policies(given, methods, data), notes_of_labelled_runs(given.values()))
+        return KnownLabels(known_to_policies(policies, methods, data), notes_of_labelled_runs(policies.values()))
     if known_labels == NONE:
-        return KnownLabels(np.zeros(0, np.int64), note_of_flattered_runs(given.values(), protocol, data))
+        return KnownLabels(np.zeros(0, np.int64), note_of_optimistic_rows(policies.values(), protocol, data))
     if known_labels == BOTH_SPLITS:
         own = [data.indices("train"), data.indices("val")]
     else:
         own = [known_to_run(Path(known_labels), data)]
-    return KnownLabels(np.unique(np.concatenate([*own, known_to_runs(given.values(), data)])))
+    return KnownLabels(np.unique(np.concatenate([*own, known_to_runs(policies.values(), data)])))
 
 
 def check_known_labels(known_labels: str | Path) -> None:
@@ -95,31 +95,31 @@ def check_rows(known_labels: ArrayLike, data: Dataset) -> Rows:
     return np.unique(rows.astype(np.int64))
 
 
-def known_to_policies(given: Mapping[str, PolicyLike], methods: Mapping[str, Method], data: Dataset) -> Rows:
+def known_to_policies(policies: Mapping[str, PolicyLike], methods: Mapping[str, Method], data: Dataset) -> Rows:
     """The samples whose labels may have been used to find these policies."""
-    parts = [known_to_runs(given.values(), data)]
-    for name, policy in given.items():
+    parts = [known_to_runs(policies.values(), data)]
+    for name, policy in policies.items():
         if run_of(policy) is None and not is_free(methods[name]):
             parts += [data.indices("train"), data.indices("val")]
     return np.unique(np.concatenate(parts))
 
 
-def known_to_runs(given: Iterable[PolicyLike], data: Dataset) -> Rows:
+def known_to_runs(policies: Iterable[PolicyLike], data: Dataset) -> Rows:
     """The samples whose labels the runs among the policies have used."""
-    folders = {folder for policy in given if (folder := run_of(policy)) is not None}
+    folders = {folder for policy in policies if (folder := run_of(policy)) is not None}
     return np.unique(np.concatenate([np.zeros(0, np.int64), *(known_to_run(folder, data) for folder in folders)]))
 
 
-def note_of_flattered_runs(given: Iterable[PolicyLike], protocol: Protocol, data: Dataset) -> list[str]:
+def note_of_optimistic_rows(policies: Iterable[PolicyLike], protocol: Protocol, data: Dataset) -> list[str]:
     """A note that names the runs which have used labels of judged samples, where none is left out."""
     judged, names = judged_rows(protocol, data), []
-    for folder in dict.fromkeys(run_of(policy) for policy in given):
+    for folder in dict.fromkeys(run_of(policy) for policy in policies):
         try:
             if folder is not None and np.isin(known_to_run(folder, data), judged).any():
                 names.append(str(folder))
         except (DataError, RunError):  # made on other data, which may have the same samples
             names.append(str(folder))
-    rule = "were made with labels that this judges by: their rows are flattered"
+    rule = "were made with labels that this judges by: their rows are optimistic"
     return [f"{', '.join(names)} {rule}."] if names else []
 
 
@@ -132,8 +132,8 @@ def run_of(policy: PolicyLike) -> Path | None:
     """The folder of the run that a policy is from."""
     if not isinstance(policy, str | Path) or is_name(policy):
         return None
-    places = (Path(policy), Path(policy).parent)
-    return next((place for place in places if (place / "spec.json").is_file()), None)
+    folders = (Path(policy), Path(policy).parent)
+    return next((folder for folder in folders if (folder / "spec.json").is_file()), None)
 
 
 def known_to_run(folder: Path, data: Dataset) -> Rows:
@@ -161,10 +161,10 @@ def known_to_run(folder: Path, data: Dataset) -> Rows:
     return np.concatenate([searched.indices(split) for split in splits])
 
 
-def notes_of_labelled_runs(given: Iterable[PolicyLike]) -> list[str]:
+def notes_of_labelled_runs(policies: Iterable[PolicyLike]) -> list[str]:
     """A note for each run among the policies that began with weights which were trained with labels."""
     out = []
-    for folder in dict.fromkeys(run_of(policy) for policy in given):
+    for folder in dict.fromkeys(run_of(policy) for policy in policies):
         options = {} if folder is None else read_spec(folder)["task"].get("options", {})
         kind = labelled_training(options)
         if kind is not None:

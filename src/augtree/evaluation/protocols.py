@@ -28,8 +28,8 @@ GRID = tuple(10.0**i for i in range(-3, 4))
 """The C to choose from."""
 INNER = 5
 FOLDS = 10
-MOST_ITERATIONS = 1000
-MOST_AT_ONCE = 10_000
+MAX_ITERATIONS = 1000
+MAX_KERNEL_SAMPLES = 10_000
 """Samples whose distances, each to each, are kept in memory: 0.8 GB, and 2 GB for each classifier at a time."""
 OPEN = (
     "samples",
@@ -204,19 +204,21 @@ def fewest_of(labels: Rows) -> int:
     return int(np.unique(labels, return_counts=True)[1].min(initial=len(labels)))
 
 
-class Judged(NamedTuple):
-    """One classifier."""
+class FoldResult(NamedTuple):
+    """The result of one classifier on one fold."""
 
     accuracy: float
     c: float
     """Its penalty."""
 
 
-def judge_fold(protocol: Protocol, train: tuple[Floats, Rows], test: tuple[Floats, Rows], workers: int = 1) -> Judged:
+def judge_fold(
+    protocol: Protocol, train: tuple[Floats, Rows], test: tuple[Floats, Rows], workers: int = 1
+) -> FoldResult:
     """A classifier fitted to some features and labels, judged on others."""
     model = fitted(protocol, *train, workers)
     accuracy = (model.predict(test[0]) == test[1]).mean()
-    return Judged(float(accuracy), float(model.named_steps["model"].C))
+    return FoldResult(float(accuracy), float(model.named_steps["model"].C))
 
 
 def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1) -> Any:
@@ -228,7 +230,7 @@ def fitted(protocol: Protocol, features: Floats, labels: Rows, workers: int = 1)
         warnings.simplefilter("ignore")  # one that has not quite converged is the same every time, too
         penalty = protocol.penalties[0]
         if len(protocol.penalties) > 1:
-            small = protocol.classifier == "rbf" and len(features) <= MOST_AT_ONCE
+            small = protocol.classifier == "rbf" and len(features) <= MAX_KERNEL_SAMPLES
             choose = best_rbf if small else partial(best_by_grid, model)
             penalty = choose(features, labels, protocol.penalties, min(INNER, fewest_of(labels)), workers)
         return model.set_params(model__C=penalty).fit(features, labels)
@@ -281,7 +283,7 @@ def steps_of(classifier: str) -> list[tuple[str, Any]]:
         return [("model", need("sklearn.svm", "train").SVC())]
     scaler = need("sklearn.preprocessing", "train").StandardScaler()
     if classifier == "linear":
-        model = need("sklearn.linear_model", "train").LogisticRegression(max_iter=MOST_ITERATIONS)
+        model = need("sklearn.linear_model", "train").LogisticRegression(max_iter=MAX_ITERATIONS)
     else:
         model = need("sklearn.svm", "train").LinearSVC(random_state=0)
     return [("scale", scaler), ("model", model)]

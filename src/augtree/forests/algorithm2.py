@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from augtree.errors import TaskError
 from augtree.forests.hypergradient import Hypergradient, rows_of_groups
-from augtree.forests.mirror import allotment, update
+from augtree.forests.mirror import largest_remainder, update
 from augtree.forests.options import Weighting
 from augtree.forests.sampling import mixed_order, skip_short_epochs
 from augtree.policies import Forest
@@ -19,8 +19,8 @@ from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
 
 Floats = NDArray[np.float64]
-MEMORY = 0.5
-"""The share of earlier estimates in the running outer losses, by which the worst group is known."""
+OUTER_MOMENTUM = 0.5
+"""The share of earlier estimates in the running average of the outer losses, which tells the worst group."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class WeightedState:
     """The samples of each group that were drawn so far."""
     product: str
     """What H is: hessian or gauss-newton."""
-    outer: tuple[float, ...] = ()
+    outer_losses: tuple[float, ...] = ()
     """The outer loss of each group, as a running average."""
     history: Sequence[dict[str, Any]] = field(default=(), repr=False)
 
@@ -61,15 +61,15 @@ class WeightedTraining:
         self.hypergradient = Hypergradient(self.trainer, self.forest, self.options, self.seed)
 
     def run(
-        self, rounds: range, at: WeightedState | None = None, tick: Callable[[int], None] = lambda _: None
+        self, rounds: range, state: WeightedState | None = None, tick: Callable[[int], None] = lambda _: None
     ) -> WeightedState:
         """Lines 4 to 9, for some rounds."""
-        at = self.begin() if at is None else at
+        state = self.begin() if state is None else state
         for t in rounds:
-            at = self.sgd_steps(t, at, tick)
+            state = self.sgd_steps(t, state, tick)
             if self.options.eta > 0 and t < self.rounds - 1:
-                at = self.weight_step(t, at)
-        return at
+                state = self.weight_step(t, state)
+        return state
 
     def begin(self) -> WeightedState:
         """Fresh model parameters, or those it starts from; uniform weights, or the groups' proportions."""
@@ -79,46 +79,52 @@ class WeightedTraining:
         theta = self.trainer.fresh(self.seed) if self.start is None else self.start
         return WeightedState(theta, w, (0,) * m, product)
 
-    def sgd_steps(self, t: int, at: WeightedState, tick: Callable[[int], None] = lambda _: None) -> WeightedState:
+    def sgd_steps(self, t: int, state: WeightedState, tick: Callable[[int], None] = lambda _: None) -> WeightedState:
         """Alpha steps on sum_g w_g L_g(theta; Q_g): the groups' samples are drawn in proportion to w."""
         rates = self.rates[t * self.options.alpha : (t + 1) * self.options.alpha]
-        size, done = self.trainer.batch_size, at.theta.step
-        each = allotment(at.w, len(rates) * size)
+        size, done = self.trainer.batch_size, state.theta.step
+        each = largest_remainder(state.w, len(rates) * size)
         batches = len(rates) if self.trainer.each_once else None
-        drawn = np.array(at.drawn)
+        drawn = np.array(state.drawn)
         if batches is not None:
             drawn = skip_short_epochs(drawn, each, self.counts, batches)
         first = self.before + t * self.options.alpha
         order = mixed_order(self.rows, drawn, each, first * size, t, self.seed, batches)
         theta = self.trainer.train(
-            at.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
+            state.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
         )
-        return replace(at, theta=theta, drawn=tuple(int(n) for n in drawn + each))
+        return replace(state, theta=theta, drawn=tuple(int(n) for n in drawn + each))
 
-    def weight_step(self, t: int, at: WeightedState) -> WeightedState:
+    def weight_step(self, t: int, state: WeightedState) -> WeightedState:
         """The hypergradient, then the multiplicative update; a failed solve is recorded, and nothing moves."""
-        estimate = self.hypergradient.at(at.theta, at.w, self.outer_weights(at.outer), t, at.product)
-        if not np.isfinite(estimate.outer).all():
+        estimate = self.hypergradient.estimate(
+            state.theta, state.w, self.outer_weights(state.outer_losses), t, state.product
+        )
+        if not np.isfinite(estimate.outer_losses).all():
             rule = "the losses must be finite, but the training diverged with"
-            raise TaskError(f"{rule} lr={self.trainer.task.rate:g} after {at.theta.step} steps")
-        outer = estimate.outer if not at.outer else MEMORY * np.array(at.outer) + (1 - MEMORY) * estimate.outer
-        failed = estimate.solved.failed or ("" if np.isfinite(estimate.d).all() else "d is not finite")
-        w = at.w if failed else update(at.w, estimate.d, self.options.eta)
+            raise TaskError(f"{rule} lr={self.trainer.task.rate:g} after {state.theta.step} steps")
+        outer_losses = estimate.outer_losses
+        if state.outer_losses:
+            outer_losses = OUTER_MOMENTUM * np.array(state.outer_losses) + (1 - OUTER_MOMENTUM) * outer_losses
+        failed = estimate.solution.failed or ("" if np.isfinite(estimate.d).all() else "d is not finite")
+        w = state.w if failed else update(state.w, estimate.d, self.options.eta)
         names = self.trainer.data.group_names
         row = {
-            "step": at.theta.step,
+            "step": state.theta.step,
             "w": dict(zip(names, w.tolist(), strict=True)),
             "d": None if failed else dict(zip(names, estimate.d.tolist(), strict=True)),
-            "outer": dict(zip(names, estimate.outer.tolist(), strict=True)),
-            "residual": estimate.solved.residual if np.isfinite(estimate.solved.residual) else None,
-            "iterations": estimate.solved.iterations,
+            "outer": dict(zip(names, estimate.outer_losses.tolist(), strict=True)),
+            "residual": estimate.solution.residual if np.isfinite(estimate.solution.residual) else None,
+            "iterations": estimate.solution.iterations,
             "product": estimate.product,
             "skipped": failed,
         }
-        return replace(at, w=w, product=estimate.product, outer=tuple(map(float, outer)), history=(*at.history, row))
+        averages = tuple(map(float, outer_losses))
+        history = (*state.history, row)
+        return replace(state, w=w, product=estimate.product, outer_losses=averages, history=history)
 
-    def outer_weights(self, outer: tuple[float, ...]) -> Floats:
+    def outer_weights(self, outer_losses: tuple[float, ...]) -> Floats:
         """Each group's weight in the outer loss: its proportion, or 1 for the group that is worst so far."""
-        if self.options.target == "average" or not outer:
+        if self.options.target == "average" or not outer_losses:
             return self.q
-        return np.asarray(np.eye(len(outer))[int(np.argmax(outer))])
+        return np.asarray(np.eye(len(outer_losses))[int(np.argmax(outer_losses))])

@@ -60,7 +60,12 @@ class CheckpointedTraining:
             if k == self.kept:
                 self.in_memory[k] = replace(end, history=())
             saved = self.checkpoints.save(f"leg/{k}", end.theta)
-            about = {"w": end.w.tolist(), "drawn": list(end.drawn), "product": end.product, "outer": list(end.outer)}
+            about = {
+                "w": end.w.tolist(),
+                "drawn": list(end.drawn),
+                "product": end.product,
+                "outer": list(end.outer_losses),
+            }
             return {**saved, **about, "history": list(end.history)}, None
 
         self.run.unit(f"leg/{k}", work)
@@ -73,8 +78,8 @@ class CheckpointedTraining:
             return self.in_memory[k]
         value = self.unit_value(k)
         theta = self.checkpoints.model(f"leg/{k}", value, lambda: self.train_again(k).theta)()
-        w, drawn, product, outer = (value[name] for name in ("w", "drawn", "product", "outer"))
-        return WeightedState(theta, np.array(w), tuple(drawn), product, tuple(outer))
+        w, drawn, product, outer_losses = (value[name] for name in ("w", "drawn", "product", "outer"))
+        return WeightedState(theta, np.array(w), tuple(drawn), product, tuple(outer_losses))
 
     def train_again(self, k: int) -> WeightedState:
         return self.training.run(self.parts[k], self.state_after(k - 1) if k else None)

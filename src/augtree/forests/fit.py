@@ -21,8 +21,9 @@ from augtree.forests.weighted import check_groups_match
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import to_json
 from augtree.runs.events import Planned, Watch, silent
-from augtree.runs.spec import begin, run_spec
+from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
+from augtree.tables import counted
 from augtree.tasks import Classification, Task
 from augtree.tasks.trainer import Trainer
 from augtree.training.model_files import model_files
@@ -79,14 +80,14 @@ def fit_forest(
     trainer = task.prepare(data)
     texts = {group: to_json(tree) for group, tree in checked.items()}
     more = {"trees": texts, "weighting": options.spec(), "seed": seed, "plain": plain, "pairs": pairs}
-    with begin(out, run_spec("fit", data, task, **more), trainer, seed) as run:
+    with begin_run(out, run_spec("fit", data, task, **more), trainer, seed) as run:
         notes = list(run.notes)
-        line = f"The weighted training: {trainer.total_steps} steps."
+        line = f"The weighted training: {counted(trainer.total_steps, 'step')}."
         watch(Planned(notes=list(notes), lines=[line], steps=trainer.total_steps))
-        even = Forest({group: (tree, 1 / len(checked)) for group, tree in checked.items()})
-        training = WeightedTraining(trainer, even, options, seed)
+        uniform = Forest({group: (tree, 1 / len(checked)) for group, tree in checked.items()})
+        training = WeightedTraining(trainer, uniform, options, seed)
         weighted = CheckpointedTraining(training, run, watch).finish()
-        measures = measured(run, trainer, weighted.theta)
+        measures = group_metrics(run, trainer, weighted.theta)
         before, similarity = compare_with_plain(trainer, run, weighted.theta, seed, watch, plain=plain, pairs=pairs)
         if options.eta > 0 and training.rounds < 2:
             notes.append(f"The weights were never updated: {trainer.total_steps} steps are not more than alpha.")
@@ -131,7 +132,7 @@ def forest_result(
     )
 
 
-def measured(run: Run, trainer: Trainer, state: State) -> dict[str, Any]:
+def group_metrics(run: Run, trainer: Trainer, state: State) -> dict[str, Any]:
     """The metrics of a model in every group, as a unit of the run."""
     return run.unit("measures", lambda: (measures_by_group(trainer, state), None)).value
 
@@ -140,8 +141,8 @@ def cost_of_fit(run: Run, trainer: Trainer) -> dict[str, float]:
     """The cost of the weighted training."""
     units = list(run.units("leg/"))
     passes, seconds = sum(u.forward + u.backward for u in units), sum(u.seconds for u in units)
-    one = trainer.total_steps * trainer.passes_a_step
-    return {"fit_equivalents": round(passes / one, 3), "fit_seconds": round(seconds, 2)}
+    training_passes = trainer.total_steps * trainer.passes_per_step
+    return {"fit_equivalents": round(passes / training_passes, 3), "fit_seconds": round(seconds, 2)}
 
 
 def skipped_updates(weighted: WeightedState) -> list[str]:

@@ -52,13 +52,13 @@ class GroupFinished(Event):
 
 
 def trees_of_groups(
-    data: Dataset, task: Task, space: Space, run: Run, how: dict[str, Any], workers: int, watch: Watch
+    data: Dataset, task: Task, space: Space, run: Run, arguments: dict[str, Any], workers: int, watch: Watch
 ) -> dict[str, TreeResult]:
     """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
     jobs: dict[str, Job] = {}
     for i, name in enumerate(data.group_names):
         own = {"data": group_alone(data, name), "out": folder_of(run.folder, i, name)}
-        jobs[name] = {**how, **own, "task": task, "space": list(space)}
+        jobs[name] = {**arguments, **own, "task": task, "space": list(space)}
     results = search_all(jobs, workers, watch)
     return {name: results[name] for name in data.group_names}
 

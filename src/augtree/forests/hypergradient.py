@@ -1,4 +1,4 @@
-"""The hypergradient: how the outer loss moves with the weights of the groups, from one batch of each group."""
+"""The hypergradient: the derivative of the outer loss with respect to the groups' weights."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from torch import Tensor
 
 from augtree.forests.implicit_gradient import (
     GaussNewton,
-    Inner,
+    InnerLoss,
     OutputsOf,
     backward_jvp,
     forward_jvp,
+    gradient_norms,
     has_forward_mode,
-    lengths,
     vjp,
 )
-from augtree.forests.linear_solvers import Attempt, Product, Solved, attempt, series
+from augtree.forests.linear_solvers import CGOnDevice, Product, Solution, series, solve_cg
 from augtree.forests.options import Weighting
 from augtree.policies import Forest
 from augtree.tasks.trainer import Trainer
@@ -29,8 +29,8 @@ from augtree.training.sampling import Rows
 from augtree.training.state import State, seed_of, seeded
 
 Floats = NDArray[np.float64]
-FEWEST = 16
-"""Samples of each group in an update, at least."""
+MIN_GROUP_BATCH = 16
+"""The fewest samples of each group in an estimate."""
 TINY = 1e-12
 
 
@@ -38,17 +38,17 @@ class Estimate(NamedTuple):
     """One estimate of the hypergradient."""
 
     d: Floats
-    """How the outer loss moves with each weight."""
-    outer: Floats
+    """The derivative of the outer loss with respect to each weight."""
+    outer_losses: Floats
     """The outer loss of each group."""
-    solved: Solved
+    solution: Solution
     product: str
     """hessian or gauss-newton."""
 
 
 @dataclass
 class Hypergradient:
-    """`at` estimates d for a state of the model and weights of the groups."""
+    """Estimates the hypergradient, from one batch of each group."""
 
     trainer: Trainer
     forest: Forest
@@ -60,7 +60,7 @@ class Hypergradient:
         self.groups = data.group_names
         self.train_rows = rows_of_groups(self.trainer)
         self.outer_rows = [data.indices("val", group) for group in self.groups]
-        self.size = self.options.batch or max(FEWEST, self.trainer.batch_size // len(self.groups))
+        self.size = self.options.batch or max(MIN_GROUP_BATCH, self.trainer.batch_size // len(self.groups))
         task = self.trainer.task
         self.decay = (
             task.effective_weight_decay if task.optimizer == "sgd" else 0.0
@@ -68,7 +68,7 @@ class Hypergradient:
         self.forward_mode: bool | None = None
         """Whether the model has a forward mode; unknown before the first estimate."""
 
-    def at(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Estimate:
+    def estimate(self, state: State, w: Floats, outer_weights: Floats, t: int, product: str) -> Estimate:
         """The estimate after the t-th round. It changes nothing in the state, nor in its buffers."""
         trainer, options = self.trainer, self.options
         self.forward_mode = self._forward_mode() if self.forward_mode is None else self.forward_mode
@@ -77,75 +77,77 @@ class Hypergradient:
             weights = [torch.from_numpy(each).float().to(trainer.device) for each in (w, outer_weights)]
             batches = [self._inner_batch(t), *([self._outer_batch(t)] if options.outer == "val" else [])]
             inputs = [*weights, *(each for batch in batches for each in self._labelled(batch))]
-            estimate = self._estimate(product, inputs, t)
+            estimate = self._estimate_with(product, inputs, t)
             fall_back = product == "hessian" and options.product == "auto" and options.solver == "cg"
-            if fall_back and estimate.solved.failed:
-                estimate = self._estimate("gauss-newton", inputs, t)
+            if fall_back and estimate.solution.failed:
+                estimate = self._estimate_with("gauss-newton", inputs, t)
         return estimate
 
-    def _estimate(self, product: str, inputs: list[Any], t: int) -> Estimate:
+    def _estimate_with(self, product: str, inputs: list[Any], t: int) -> Estimate:
         """The direction by one product; on a GPU Gauss-Newton is recorded (the Hessian mostly fails at first)."""
         trainer, options = self.trainer, self.options
         on_gpu = trainer.device.type == "cuda" and trainer.pictures
         if product == "gauss-newton" and options.solver == "cg" and on_gpu:
             name = ("look", options.damping, options.iterations, options.tolerance, options.d, options.outer)
-            d, outer, tried = trainer.recorded(name, partial(self._direction, product, t, stop_early=False), inputs)
+            d, outer, result = trainer.replay(name, partial(self._direction, product, t, stop_early=False), inputs)
         else:
-            d, outer, tried = self._direction(product, t, *inputs)
-        solved = tried.solved() if isinstance(tried, Attempt) else tried
+            d, outer, result = self._direction(product, t, *inputs)
+        solution = result.solution() if isinstance(result, CGOnDevice) else result
         samples = len(self.groups) * self.size
-        inner = 1 + (options.solver == "series") * solved.iterations
+        inner = 1 + (options.solver == "series") * solution.iterations
         trainer.passes.forward += samples * (inner * trainer.views + (options.outer == "val"))
         cosine = (options.d == "cosine") * len(self.groups)
-        trainer.passes.backward += samples * 2 * trainer.views * (solved.iterations + 1 + cosine)
-        return Estimate(d.double().cpu().numpy(), outer.double().cpu().numpy(), solved, product)
+        trainer.passes.backward += samples * 2 * trainer.views * (solution.iterations + 1 + cosine)
+        return Estimate(d.double().cpu().numpy(), outer.double().cpu().numpy(), solution, product)
 
     def _direction(
         self, product: str, t: int, w: Tensor, outer_weights: Tensor, *batches: Any, stop_early: bool = True
-    ) -> tuple[Tensor, Tensor, Attempt | Solved]:
-        """d, the outer loss of each group, and how the solve went."""
+    ) -> tuple[Tensor, Tensor, CGOnDevice | Solution]:
+        """d, the outer loss of each group, and the solution that d is from."""
         parameters, options = self.parameters, self.options
         outputs, losses, curvature = self._inner(*batches[:2])
         outer = losses if options.outer == "train" else self._outputs_and_losses(*batches[2:])[1]
         v = vjp(outer_weights @ outer, parameters)
         if product == "hessian":
-            inner = Inner(losses, w, parameters, self.decay)
-            tried = self._solved(inner.hessian, v, w, product, t, stop_early)
-            d = -inner.slopes(tried.x)
+            inner = InnerLoss(losses, w, parameters, self.decay)
+            solution = self._solve(inner.hessian, v, w, product, t, stop_early)
+            d = -inner.dot_gradients(solution.x)
         else:
             curve = self._gauss_newton(outputs, w, curvature, *batches[:2])
-            tried = self._solved(curve, v, w, product, t, stop_early)
-            d = -curve.slopes(losses, tried.x)
+            solution = self._solve(curve, v, w, product, t, stop_early)
+            d = -curve.dot_gradients(losses, solution.x)
         if options.d == "cosine":
-            d = d / (tried.x.norm() * lengths(losses, parameters)).clamp_min(TINY)
-        return d, outer.detach(), tried
+            d = d / (solution.x.norm() * gradient_norms(losses, parameters)).clamp_min(TINY)
+        return d, outer.detach(), solution
 
     @property
     def parameters(self) -> list[Tensor]:
         """The parameters that are trained."""
         return [p for p in self.trainer.model.parameters() if p.requires_grad]
 
-    def _solved(self, by: Product, v: Tensor, w: Tensor, product: str, t: int, stop_early: bool) -> Attempt | Solved:
+    def _solve(
+        self, by: Product, v: Tensor, w: Tensor, product: str, t: int, stop_early: bool
+    ) -> CGOnDevice | Solution:
         """H^-1 v."""
         options = self.options
         if options.solver == "series":
             return self._series(w, v, product, t)
-        how = {"damping": options.damping, "tolerance": options.tolerance}
-        return attempt(by, v, iterations=options.iterations, stop_early=stop_early, **how)
+        limits = {"damping": options.damping, "tolerance": options.tolerance}
+        return solve_cg(by, v, iterations=options.iterations, stop_early=stop_early, **limits)
 
-    def _series(self, w: Tensor, v: Tensor, product: str, t: int) -> Solved:
+    def _series(self, w: Tensor, v: Tensor, product: str, t: int) -> Solution:
         """The paper's series: each term from other samples."""
 
-        def one(j: int, x: Tensor) -> Tensor:
+        def product_of_term(j: int, x: Tensor) -> Tensor:
             batch = self._inner_batch(t * self.options.iterations + j, "series")
             labelled = self._labelled(batch)
             outputs, losses, curvature = self._inner(*labelled)
             if product == "gauss-newton":
                 return self._gauss_newton(outputs, w, curvature, *labelled)(x)
-            return Inner(losses, w, self.parameters, self.decay).hessian(x)
+            return InnerLoss(losses, w, self.parameters, self.decay).hessian(x)
 
         options = self.options
-        return series(one, v, damping=options.damping, terms=options.iterations, scale=options.scale)
+        return series(product_of_term, v, damping=options.damping, terms=options.iterations, scale=options.scale)
 
     def _gauss_newton(self, logits: Tensor, w: Tensor, curvature: Tensor, inputs: Any, labels: Tensor) -> GaussNewton:
         rows = len(logits) // len(self.groups)

@@ -22,13 +22,13 @@ from augtree.forests.linear_solvers import Product
 
 OutputsOf = Callable[[Callable[[Any], Any]], Tensor]
 """From a model's forward function to its outputs of some batch."""
-SAME = 0.02
+OUTPUT_TOLERANCE = 0.02
 """Outputs that differ by less, relative to the largest, are equal: a GPU adds up in another order each time."""
-CHECKS, CLOSE = 4, 0.05
+MODE_CHECKS, MODE_TOLERANCE = 4, 0.05
 """How often, and how closely, forward and backward mode must agree."""
 
 
-class Inner:
+class InnerLoss:
     """The weighted inner loss around the present weights of a model; every product comes from one graph."""
 
     def __init__(self, losses: Tensor, w: Tensor, parameters: Sequence[Tensor], decay: float = 0.0) -> None:
@@ -41,7 +41,7 @@ class Inner:
         """H v, weight decay included."""
         return vjp(self.gradient, self.parameters, v) + self.decay * v
 
-    def slopes(self, s: Tensor) -> Tensor:
+    def dot_gradients(self, s: Tensor) -> Tensor:
         """s^T grad L_i for each group."""
         return vjp(self.gradient, [self.w], s)
 
@@ -63,7 +63,7 @@ class GaussNewton:
         """The product."""
         return vjp(self.outputs, self.parameters, self.curvature(self.jvp(v))) + self.decay * v
 
-    def slopes(self, losses: Tensor, s: Tensor) -> Tensor:
+    def dot_gradients(self, losses: Tensor, s: Tensor) -> Tensor:
         """s^T grad L_i for each group, where the outputs' rows are the groups' one after another, as many of each."""
         by_output = torch.autograd.grad(losses.sum(), self.outputs, retain_graph=True)[0]
         return (by_output * self.jvp(s)).view(len(losses), -1).sum(1)
@@ -111,21 +111,21 @@ def has_forward_mode(outputs_of: OutputsOf, model: nn.Module) -> bool:
         raise
     except (NotImplementedError, RuntimeError):
         return False
-    for _ in range(CHECKS):  # u (J v) = (J^T u) v
+    for _ in range(MODE_CHECKS):  # u (J v) = (J^T u) v
         u = torch.randn(outputs.shape, generator=draw).to(outputs)
         difference = (u * forward).sum() - vjp(outputs, parameters, u) @ v
-        if not difference.abs() <= CLOSE * forward.norm():
+        if not difference.abs() <= MODE_TOLERANCE * forward.norm():
             return False
     return True
 
 
 def near(one: Tensor, other: Tensor) -> bool:
     """Whether two tensors differ by little, relative to the largest number."""
-    return torch.allclose(one, other, rtol=0.0, atol=SAME * float(one.abs().max()))
+    return torch.allclose(one, other, rtol=0.0, atol=OUTPUT_TOLERANCE * float(one.abs().max()))
 
 
-def lengths(losses: Tensor, parameters: Sequence[Tensor]) -> Tensor:
-    """The length of each grad L_i."""
+def gradient_norms(losses: Tensor, parameters: Sequence[Tensor]) -> Tensor:
+    """The norm of each grad L_i."""
     return torch.stack([vjp(loss, parameters).norm() for loss in losses])
 
 

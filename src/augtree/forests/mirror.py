@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from augtree.errors import ArgumentError
 
 Floats = NDArray[np.float64]
-LEAST = 1e-6
-"""No weight falls below this: a group at 0 could never come back."""
-FARTHEST = 1.0
-"""In one update the ratio of two weights changes by at most e to this: d is estimated from one or two batches."""
+MIN_WEIGHT = 1e-6
+"""The smallest weight: a group at 0 could never come back."""
+MAX_LOG_RATIO_CHANGE = 1.0
+"""The most by which one update changes the log ratio of two weights: d is a noisy estimate."""
 
 
 def update(w: Floats, d: Floats, eta: float) -> Floats:
@@ -22,9 +22,9 @@ def update(w: Floats, d: Floats, eta: float) -> Floats:
     """
     if not (np.isfinite(d).all() and len(d) == len(w)):
         raise ArgumentError("d", f"must be a finite number for each of {len(w)} groups", d.tolist())
-    apart = eta * float(d.max() - d.min())
-    logs = np.log(w) - eta * d * min(1.0, FARTHEST / max(apart, FARTHEST))
-    new = np.maximum(np.exp(logs - logs.max()), LEAST)
+    log_range = eta * float(d.max() - d.min())
+    logs = np.log(w) - eta * d * min(1.0, MAX_LOG_RATIO_CHANGE / max(log_range, MAX_LOG_RATIO_CHANGE))
+    new = np.maximum(np.exp(logs - logs.max()), MIN_WEIGHT)
     return np.asarray(new / new.sum())
 
 
@@ -37,10 +37,10 @@ def effective_size(w: Floats, counts: NDArray[np.int64]) -> float:
     return float(1 / np.sum(w**2 / counts))
 
 
-def allotment(w: Floats, count: int) -> NDArray[np.int64]:
+def largest_remainder(w: Floats, count: int) -> NDArray[np.int64]:
     """How many of `count` samples each group has: whole numbers, nearest to the weights (largest remainders).
 
-    >>> allotment(np.array([0.5, 0.3, 0.2]), 9)
+    >>> largest_remainder(np.array([0.5, 0.3, 0.2]), 9)
     array([4, 3, 2])
     """
     shares = w * count

@@ -15,7 +15,7 @@ from augtree.data import Dataset
 from augtree.data.groups import ALL
 from augtree.errors import ArgumentError
 from augtree.policies import Forest
-from augtree.search.play import in_words
+from augtree.search.play import factor_in_words
 from augtree.search.result import TreeResult
 from augtree.tables import csv_text, markdown
 from augtree.tasks.trainer import Trainer
@@ -152,7 +152,7 @@ class ForestResult:
     def about(self, group: str) -> str:
         """A group's policy in a few words."""
         if self.out_of_play:
-            return ", ".join(map(in_words, self.out_of_play[group])) if group in self.out_of_play else ""
+            return ", ".join(map(factor_in_words, self.out_of_play[group])) if group in self.out_of_play else ""
         return most_important(self.trees.get(group))
 
     def to_json(self) -> str:

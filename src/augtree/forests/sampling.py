@@ -55,15 +55,15 @@ def mixed_order(
 def spread_repeats(which: Rows, batches: int, t: int, seed: int) -> Rows:
     """An order in which no batch holds a sample twice, if none comes more often than there are batches.
 
-    Samples are dealt out like cards, the same ones one after another, a card to each batch before any has the next;
-    the turns of the batches are shuffled anew each time.
+    The samples are dealt out sample by sample, one to each batch before any batch has the next; the order of the
+    batches is shuffled anew each time.
     """
     _, begins, number = np.unique(which, return_index=True, return_inverse=True)
-    cards = np.argsort(begins[number], kind="stable")
-    names = which[cards].reshape(-1, batches)
-    luck = Key.of(seed_of(seed, "apart"), np.arange(len(which)), role="order", step=t).uniform()
-    turns = np.argsort(luck.reshape(-1, batches), axis=1, kind="stable")
-    for i in range(1, len(turns)):  # the batches that have the next sample already come last
-        had = np.isin(turns[i], turns[i - 1][names[i - 1] == names[i, 0]])
-        turns[i] = turns[i][np.argsort(had, kind="stable")]
-    return cards[np.argsort(turns, axis=None, kind="stable")]
+    by_sample = np.argsort(begins[number], kind="stable")
+    names = which[by_sample].reshape(-1, batches)
+    priority = Key.of(seed_of(seed, "apart"), np.arange(len(which)), role="order", step=t).uniform()
+    batch_order = np.argsort(priority.reshape(-1, batches), axis=1, kind="stable")
+    for i in range(1, len(batch_order)):  # the batches that have the next sample already come last
+        holds_sample = np.isin(batch_order[i], batch_order[i - 1][names[i - 1] == names[i, 0]])
+        batch_order[i] = batch_order[i][np.argsort(holds_sample, kind="stable")]
+    return by_sample[np.argsort(batch_order, axis=None, kind="stable")]

@@ -17,7 +17,7 @@ from typing import Any
 from augtree.data import Dataset
 from augtree.data.groups import check_groups
 from augtree.errors import ArgumentError, one_of
-from augtree.forests.fit import fit_forest, forest_result, measured, skipped_updates, write_forest
+from augtree.forests.fit import fit_forest, forest_result, group_metrics, skipped_updates, write_forest
 from augtree.forests.group_trees import group_alone, trees_of_groups
 from augtree.forests.options import Weighting
 from augtree.forests.plain import compare_with_plain
@@ -26,10 +26,10 @@ from augtree.forests.shared_trunk import SharedTrunk
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.runs.events import Note, Watch, silent
-from augtree.runs.spec import begin, run_spec, space_spec
+from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.runs.store import Run, read_spec
 from augtree.search.branches import check_sendable
-from augtree.search.cooldown_search import searched_space
+from augtree.search.cooldown_search import without_preprocess
 from augtree.search.options import H, SearchOptions
 from augtree.search.result import TreeResult, cost_of
 from augtree.search.scorers import ScorerOptions
@@ -39,11 +39,11 @@ from augtree.tasks import Classification, Task
 from augtree.training.state import Passes
 from augtree.transforms import Space, Transform
 
-METHODS = ("shared", "paper")
-SCORERS = {"shared": "cooldown", "paper": "density"}
+FOREST_METHODS = ("shared", "paper")
+DEFAULT_SCORERS = {"shared": "cooldown", "paper": "density"}
 """The default scorer of each method."""
-BESIDE = ("plain", "features", "pair/")
-"""Units of models that a forest is compared with: they are no part of its cost."""
+PLAIN_UNITS = ("plain", "features", "pair/")
+"""The units of the models that a forest is compared with: they are no part of its cost."""
 
 
 def search_forest(
@@ -112,65 +112,73 @@ def search_forest(
     """
     task = task or Classification()
     space = space_for(data, task, space)
-    if one_of("method", method, METHODS) == "paper":
+    if one_of("method", method, FOREST_METHODS) == "paper":
         weighting = {"start": "uniform", "d": "raw", **weighting}
     weights = Weighting.of(weighting)
-    options = SearchOptions(depth, scorer or SCORERS[method], probabilities, seed, budget, check, workers=workers)
+    options = SearchOptions(
+        depth=depth,
+        scorer=scorer or DEFAULT_SCORERS[method],
+        probabilities=probabilities,
+        seed=seed,
+        budget=budget,
+        check=check,
+        workers=workers,
+    )
     if options.by_cooldown != (method == "shared"):
         rule = "must be cooldown with method shared, and another with method paper"
-        raise ArgumentError("scorer", rule, options.scoring.spec()["name"])
+        raise ArgumentError("scorer", rule, options.scorer_options.spec()["name"])
     check_data(data, space)
     check_groups(data)
-    options.scoring.check(task)
+    options.scorer_options.check(task)
     if options.workers > 1:
         check_sendable(task, space, options.workers)
-    beside = {"plain": plain, "pairs": pairs}
-    more = {**options.spec(), "check": options.check, "method": method, "weighting": weights.spec(), **beside}
+    plain_options = {"plain": plain, "pairs": pairs}
+    more = {**options.spec(), "check": options.check, "method": method, "weighting": weights.spec(), **plain_options}
     if method == "paper":
         spec = run_spec("forest", data, task, space=space_spec(space), **more)
-        return by_the_paper(data, task, space, options, spec, out, watch, {**beside, **weighting})
-    space, task = searched_space(space, data, task)
+        return search_by_paper(data, task, space, options, spec, out, watch, {**plain_options, **weighting})
+    task = without_preprocess(task, space, data)
     trainer = task.prepare(data)
     spec = run_spec("forest", data, task, space=space_spec(space), **more)
-    with begin(out, spec, trainer, options.seed) as run:
+    with begin_run(out, spec, trainer, options.seed) as run:
         run.record_fact("budget", options.budget)
         context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=watch)
-        result = on_shared_trunk(SharedTrunk(context, options, weights), space, plain=plain, pairs=pairs)
+        result = search_on_shared_trunk(SharedTrunk(context, options, weights), space, plain=plain, pairs=pairs)
         write_forest(run, result, data, task)
         run.record_fact("status", "done")
         return result
 
 
-def on_shared_trunk(search: SharedTrunk, space: Space, *, plain: bool, pairs: bool) -> ForestResult:
+def search_on_shared_trunk(search: SharedTrunk, space: Space, *, plain: bool, pairs: bool) -> ForestResult:
     """Method "shared": every group's policy and the weights from one trunk."""
     trainer, run = search.trainer, search.run
-    ended = search.search(space)
-    measures = measured(run, trainer, ended.state)
-    spent = cost_of(run, trainer, *BESIDE)
+    outcome = search.search(space)
+    measures = group_metrics(run, trainer, outcome.state)
+    cost = cost_of(run, trainer, *PLAIN_UNITS)
     before, similarity = compare_with_plain(
-        trainer, run, ended.state, search.seed, search.context.watch, plain=plain, pairs=pairs
+        trainer, run, outcome.state, search.seed, search.context.watch, plain=plain, pairs=pairs
     )
     return forest_result(
         run,
         trainer,
-        {group: member.tree for group, member in ended.forest.groups.items()},
-        ended.weighted,
-        ended.state,
+        {group: member.tree for group, member in outcome.forest.groups.items()},
+        outcome.weighted,
+        outcome.state,
         measures=measures,
         plain=before,
         similarity=similarity,
-        cost={"search_equivalents": spent.training_equivalents, "search_seconds": spent.seconds},
-        notes=[*ended.notes, *skipped_updates(ended.weighted)],
-        out_of_play={group: sorted(play.out) for group, play in ended.plays.items()},
-        findings=[finding.row() for finding in ended.findings],
-        cooled=ended.cooled,
-        members=ended.members,
-        state=ended.state,
-        passes=Passes(spent.forward, spent.backward),
+        cost={"search_equivalents": cost.training_equivalents, "search_seconds": cost.seconds},
+        notes=[*outcome.notes, *skipped_updates(outcome.weighted)],
+        out_of_play={group: sorted(play.out) for group, play in outcome.plays.items()},
+        findings=[finding.row() for finding in outcome.findings],
+        cooled=outcome.cooled,
+        members=outcome.members,
+        state=outcome.state,
+        passes=Passes(cost.forward, cost.backward),
     )
 
 
-def by_the_paper(
+def search_by_paper(
     data: Dataset,
     task: Task,
     space: Space,
@@ -181,34 +189,32 @@ def by_the_paper(
     fit: Mapping[str, Any],
 ) -> ForestResult:
     """Method "paper": each group's tree from its own samples, then one weighted training."""
-    with begin(out, spec, task.prepare(data)) as run:
+    with begin_run(out, spec, task.prepare(data)) as run:
         run.record_fact("budget", options.budget)
         for group in data.group_names:
             task.check(group_alone(data, group))
         for note in run.notes:
             watch(Note(note))
-        how = {
-            name: getattr(options, name) for name in ("scorer", "probabilities", "check", "depth", "seed", "budget")
-        }
-        grown = trees_of_groups(data, task, space, run, how, options.workers, watch)
+        arguments = options.arguments("method", "workers")
+        results = trees_of_groups(data, task, space, run, arguments, options.workers, watch)
         folder = None if run.folder is None else run.folder / "fit"
-        trees = {group: result.tree for group, result in grown.items()}
+        trees = {group: result.tree for group, result in results.items()}
         remove_other_fit(folder, trees)
         result = fit_forest(data, task, trees, seed=options.seed, out=folder, watch=watch, **fit)
-        notes = [f"{group}: {note}" for group, search in grown.items() for note in search.notes]
-        cost = {**cost_of_searches(grown), **result.cost}
-        result = replace(result, trees=grown, cost=cost, notes=[*notes, *result.notes], out=run.folder)
+        notes = [f"{group}: {note}" for group, search in results.items() for note in search.notes]
+        cost = {**cost_of_searches(results), **result.cost}
+        result = replace(result, trees=results, cost=cost, notes=[*notes, *result.notes], out=run.folder)
         write_forest(run, result, data, task)
-        spent = any(status_of(search.out) == "spent" for search in grown.values())
-        run.record_fact("status", "spent" if spent else "done")
+        budget_spent = any(status_of(search.out) == "spent" for search in results.values())
+        run.record_fact("status", "spent" if budget_spent else "done")
         return result
 
 
-def cost_of_searches(grown: Mapping[str, TreeResult]) -> dict[str, float]:
+def cost_of_searches(results: Mapping[str, TreeResult]) -> dict[str, float]:
     """What the groups' searches have cost together."""
     return {
-        "search_equivalents": sum(result.cost.training_equivalents for result in grown.values()),
-        "search_seconds": sum(result.cost.seconds for result in grown.values()),
+        "search_equivalents": sum(result.cost.training_equivalents for result in results.values()),
+        "search_seconds": sum(result.cost.seconds for result in results.values()),
     }
 
 

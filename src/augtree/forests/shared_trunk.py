@@ -12,21 +12,21 @@ from augtree.forests.algorithm2 import WeightedState, WeightedTraining
 from augtree.forests.checkpointed import CheckpointedTraining
 from augtree.forests.options import Weighting
 from augtree.policies import Forest, Tree
-from augtree.runs.checkpoints import Model
+from augtree.runs.checkpoints import LazyState
 from augtree.search.branches import Losses, branch_runner
-from augtree.search.cooldown_search import begin_play, closing_notes
+from augtree.search.cooldown_search import closing_notes, prepare_search
 from augtree.search.cooldowns import CooledModel, FinalCooldowns
 from augtree.search.options import SearchOptions
 from augtree.search.play import Plays
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
 from augtree.search.trunk import Finding, Trunk, common_play
-from augtree.training.schedules import cool_down
+from augtree.training.schedules import cooldown_rates
 from augtree.training.state import State
 from augtree.transforms import Space
 
-TAIL = 0.2
-"""The weights are learned in this last part of the trunk, in trainings, and in the cool-down after it."""
+WEIGHTED_LENGTH = 0.2
+"""The length of the trunk's last part, in trainings; the weights are learned in it and in the cool-down after it."""
 FOREST, ONE_FOR_ALL = "forest", "one policy for all"
 
 
@@ -59,47 +59,47 @@ class SharedTrunk:
     def search(self, space: Space) -> ForestSearch:
         """Trunk, looks, weights, cool-downs, average."""
         groups = self.trainer.data.group_names
-        play, plan, notes = begin_play(self.context, space, self.scorer, self.options.limits, groups)
+        play, plan, notes = prepare_search(self.context, space, self.scorer, self.options.limits, groups)
         self.notes += notes
-        one, tail = self.trainer.total_steps, self.tail(plan)
-        before_tail = replace(plan, trunk=max(0.0, plan.trunk - tail / one))
+        training_steps, weighted_steps = self.trainer.total_steps, self.weighted_steps(plan)
+        before_weights = replace(plan, trunk=max(0.0, plan.trunk - weighted_steps / training_steps))
         watch, task = self.context.watch, self.trainer.task
         with branch_runner(self.trainer, self.options.workers) as runner:
-            trunk = Trunk(self.context, runner, self.scorer, before_tail, dict.fromkeys(groups, play), watch)
+            trunk = Trunk(self.context, runner, self.scorer, before_weights, dict.fromkeys(groups, play), watch)
             start = trunk.grow()
             forest = forest_of(trunk, {group: play.mixture() for group, play in trunk.plays.items()})
-            shares = [1.0] * tail + cool_down(max(1, round(plan.cool * one)))
+            shares = [1.0] * weighted_steps + cooldown_rates(max(1, round(plan.cool * training_steps)))
             rates = [task.rate * share for share in shares]
             training = WeightedTraining(self.trainer, forest, self.weighting, self.seed, start(), rates)
-            first = tail // self.weighting.alpha
+            first = weighted_steps // self.weighting.alpha
             parts = [range(first), range(first, training.rounds)]
             checkpointed = CheckpointedTraining(training, self.run, watch, parts, kept=0)
             weighted = checkpointed.finish()
             end = checkpointed.state_after(0).theta
             # The cool-downs start where the weights' part of the trunk ended.
-            trunk.model, trunk.step = Model(lambda: checkpointed.state_after(0).theta, end), end.step
-            return self.finish(trunk, weighted, forest)
+            trunk.model, trunk.step = LazyState(lambda: checkpointed.state_after(0).theta, end), end.step
+            return self.compare_with_common(trunk, weighted, forest)
 
-    def tail(self, plan: Plan) -> int:
+    def weighted_steps(self, plan: Plan) -> int:
         """The steps of the trunk's last part: whole rounds of Algorithm 2, and one at least."""
         alpha = self.weighting.alpha
-        return alpha * max(1, round(min(TAIL, plan.trunk / 2) * self.trainer.total_steps / alpha))
+        return alpha * max(1, round(min(WEIGHTED_LENGTH, plan.trunk / 2) * self.trainer.total_steps / alpha))
 
-    def finish(self, trunk: Trunk, weighted: WeightedState, forest: Forest) -> ForestSearch:
+    def compare_with_common(self, trunk: Trunk, weighted: WeightedState, forest: Forest) -> ForestSearch:
         """The forest's cool-down against one of the same policy for all groups; their average where better."""
         cooldowns = FinalCooldowns(trunk)
-        own = self.losses(f"cool/{FOREST}", weighted.theta, trunk)
-        model = Model(lambda: weighted.theta, weighted.theta)
-        cooldowns.done[FOREST] = CooledModel(FOREST, forest, own, model)
-        shared = common_play(trunk.plays)
-        same = forest_of(trunk, dict.fromkeys(trunk.plays, shared.mixture()))
-        cooldowns.cool({ONE_FOR_ALL: same})
+        forest_losses = self.losses(f"cool/{FOREST}", weighted.theta, trunk)
+        model = LazyState(lambda: weighted.theta, weighted.theta)
+        cooldowns.done[FOREST] = CooledModel(FOREST, forest, forest_losses, model)
+        common = common_play(trunk.plays)
+        common_forest = forest_of(trunk, dict.fromkeys(trunk.plays, common.mixture()))
+        cooldowns.run({ONE_FOR_ALL: common_forest})
         plays = trunk.plays
         if len({play.out for play in plays.values()}) > 1:  # the groups differ
-            gain = cooldowns.done[ONE_FOR_ALL].losses - own
+            gain = cooldowns.done[ONE_FOR_ALL].losses - forest_losses
             by = f"by {mean(gain):.4f} ± {se(gain):.4f} in validation loss"
             if mean(gain) < -self.scorer.sure * se(gain):
-                plays, forest = dict.fromkeys(plays, shared), same
+                plays, forest = dict.fromkeys(plays, common), common_forest
                 self.notes.append(f"One policy for all groups was better than the forest {by}: all groups have it.")
             else:
                 side = "better" if mean(gain) > 0 else "worse, within noise,"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from augtree.data import Dataset
-from augtree.data.groups import MERGES, check_groups, group, joined_as
+from augtree.data.groups import MERGES, check_groups, group, merge_like
 from augtree.errors import ArgumentError, RunError, one_of
 from augtree.forests.algorithm2 import WeightedState, WeightedTraining
 from augtree.forests.options import Weighting
@@ -59,7 +59,7 @@ class Weighted:
         """The data in the forest's groups."""
         found = data if self.groups is None else group(data, self.groups)
         if self.merge is not None:
-            found = joined_as(found, self.forest.groups)
+            found = merge_like(found, self.forest.groups)
         check_groups_match("forest", "a tree", self.forest.groups, found)
         check_groups(found, self.weighting.fewest_val)
         return found
@@ -96,14 +96,14 @@ def restore_weighted(spec: dict[str, Any], reader: Reader) -> Weighted:
 
 def weighted_of_run(folder: str | Path) -> Weighted | None:
     """The forest of a run, as it was trained; None for other folders."""
-    place = Path(folder)
-    if not (place / "spec.json").is_file():
+    path = Path(folder)
+    if not (path / "spec.json").is_file():
         return None
-    spec = read_spec(place)
+    spec = read_spec(path)
     if spec["kind"] not in ("forest", "fit"):
         return None
-    if not (place / "forest.json").is_file():
-        raise RunError(f"{place} must be done before its forest can be used: augtree resume {place}")
+    if not (path / "forest.json").is_file():
+        raise RunError(f"{path} must be done before its forest can be used: augtree resume {path}")
     source = spec["data"]["source"] or {}
-    forest: Any = load(place / "forest.json")
+    forest: Any = load(path / "forest.json")
     return Weighted(forest, Weighting.from_spec(spec["weighting"]), source.get("groups"), source.get("merge"))

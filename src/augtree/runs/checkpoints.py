@@ -16,7 +16,7 @@ from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
 
 
-class Model:
+class LazyState:
     """A trained state that is read when it is needed."""
 
     def __init__(self, load: Callable[[], State], state: State | None = None) -> None:
@@ -62,7 +62,7 @@ class Checkpoints:
 
     def model(
         self, key: str, value: Mapping[str, Any], train: Callable[[], State], state: State | None = None
-    ) -> Model:
+    ) -> LazyState:
         """The state of a unit, given its value; `train` makes it again where its file is lost."""
 
         def load() -> State:
@@ -74,9 +74,9 @@ class Checkpoints:
             moved = {name: tensor.to(self.trainer.device) for name, tensor in tensors.items()}
             return State(moved, value["step"])
 
-        return Model(load, state)
+        return LazyState(load, state)
 
-    def training(self, key: str, train: Callable[[], State]) -> Model:
+    def training(self, key: str, train: Callable[[], State]) -> LazyState:
         """A training as a unit of the run."""
         trained: list[State] = []
 

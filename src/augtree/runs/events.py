@@ -55,7 +55,7 @@ class Working(Event):
 
 
 @dataclass(frozen=True)
-class Trained(Event):
+class RowTrained(Event):
     """A row of a comparison is trained with one seed: its figures, or why it failed."""
 
     policy: str

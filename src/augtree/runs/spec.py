@@ -30,10 +30,10 @@ def run_spec(kind: str, data: Dataset, task: Task, **more: Any) -> dict[str, Any
     return {"version": VERSION, "kind": kind, "data": about, "task": task.spec(), **more}
 
 
-def begin(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer, seed: int | None = None) -> Run:
-    """Begin a run, or go on with it: its cost is metered, and changed surroundings are among its notes.
+def begin_run(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer, seed: int | None = None) -> Run:
+    """Begin or continue a run: meter its cost and note changed surroundings.
 
-    The specification then holds the weights that trainings with the seed begin with.
+    With a seed, the specification also records a hash of that seed's initial weights.
     """
     begins = {} if seed is None else {"begins": trainer.identity(seed)}
     run = Run.begin(out, {**spec, **begins})
@@ -92,10 +92,10 @@ def restore(
     folder: str | Path, data: Dataset | None = None, task: Task | None = None, transforms: Transforms = ()
 ) -> Restored:
     """What a run is about; data in arrays, models and transforms of the user's own must be given again."""
-    place = Path(folder)
-    spec, reader = read_spec(place), Reader(place / "spec.json", transforms)
-    data = restore_data(spec["data"], place, data)
-    return Restored(place, spec, data, task or restore_task(spec["task"], reader), reader)
+    path = Path(folder)
+    spec, reader = read_spec(path), Reader(path / "spec.json", transforms)
+    data = restore_data(spec["data"], path, data)
+    return Restored(path, spec, data, task or restore_task(spec["task"], reader), reader)
 
 
 def restore_data(spec: Mapping[str, Any], folder: Path, data: Dataset | None = None) -> Dataset:

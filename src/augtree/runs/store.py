@@ -65,19 +65,19 @@ class Run:
         text = to_json("the specification", spec, indent=1, sort_keys=True) + "\n"
         if folder is None:
             return Run(None, spec, connect(":memory:"), None)
-        place = Path(folder)
-        make_run_folder(place)
-        lock = acquire_lock(place)
+        path = Path(folder)
+        make_run_folder(path)
+        lock = acquire_lock(path)
         try:
-            if (place / "spec.json").exists():
-                different = differences(read_spec(place), json.loads(text))
+            if (path / "spec.json").exists():
+                different = differences(read_spec(path), json.loads(text))
                 if different:
                     where = ", ".join(different)
-                    raise OtherRunError(f"{place} holds another run (it differs in {where}): choose another --out")
+                    raise OtherRunError(f"{path} holds another run (it differs in {where}): choose another --out")
             else:
-                write_atomically(place / "spec.json", text.encode())
+                write_atomically(path / "spec.json", text.encode())
                 faults.point("run.created")
-            return open_store(place, lock)
+            return open_store(path, lock)
         except BaseException:
             lock.close()
             raise
@@ -85,11 +85,11 @@ class Run:
     @staticmethod
     def open(folder: str | Path, *, write: bool = True) -> Run:
         """Open an existing run; only one process at a time may write."""
-        place = Path(folder)
-        read_spec(place)
-        lock = acquire_lock(place) if write else None
+        path = Path(folder)
+        read_spec(path)
+        lock = acquire_lock(path) if write else None
         try:
-            return open_store(place, lock)
+            return open_store(path, lock)
         except BaseException:
             if lock is not None:
                 lock.close()
@@ -170,46 +170,46 @@ class Run:
 COLUMNS = "key, value, losses, forward, backward, seconds"
 
 
-def make_run_folder(place: Path) -> None:
+def make_run_folder(folder: Path) -> None:
     """Make a run's folder; an existing one must be empty or a run's, however early that was killed."""
-    make_folder(place)
-    check_place(place)
+    make_folder(folder)
+    check_run_folder(folder)
 
 
-def check_place(place: Path | None, kind: str | None = None) -> None:
+def check_run_folder(folder: Path | None, kind: str | None = None) -> None:
     """Raise where no run (of a kind) can be; nothing is created. None is a folder that is yet to be named."""
-    if place is None:
+    if folder is None:
         return
-    check_folder(place)
-    if (place / "spec.json").is_file():
-        there = read_spec(place).get("kind")
+    check_folder(folder)
+    if (folder / "spec.json").is_file():
+        there = read_spec(folder).get("kind")
         if kind not in (None, there):
-            raise OtherRunError(f"{place} holds another run (a {there}, not a {kind}): choose another --out")
+            raise OtherRunError(f"{folder} holds another run (a {there}, not a {kind}): choose another --out")
         return
-    inside = place.iterdir() if place.is_dir() else ()
+    inside = folder.iterdir() if folder.is_dir() else ()
     foreign = [path.name for path in inside if not path.name.startswith(BEGINNINGS)]
     if foreign:
-        raise RunError(f"{place} must be an empty folder or that of the same run, got {min(foreign)} in it")
+        raise RunError(f"{folder} must be an empty folder or that of the same run, got {min(foreign)} in it")
 
 
 BEGINNINGS = ("lock.sqlite", ".spec.json.")
 """What a run's folder holds before it has a spec.json."""
 
 
-def open_store(place: Path, lock: Any) -> Run:
+def open_store(folder: Path, lock: Any) -> Run:
     """A run in its folder; without a lock, nothing is created."""
     if lock is not None:
-        (place / "checkpoints").mkdir(exist_ok=True)
-    there = lock is not None or (place / "run.sqlite").is_file()
+        (folder / "checkpoints").mkdir(exist_ok=True)
+    there = lock is not None or (folder / "run.sqlite").is_file()
     try:
-        return Run(place, read_spec(place), connect(str(place / "run.sqlite") if there else ":memory:"), lock)
+        return Run(folder, read_spec(folder), connect(str(folder / "run.sqlite") if there else ":memory:"), lock)
     except sqlite3.DatabaseError as error:
-        raise RunError(f"{place / 'run.sqlite'} must be a store that can be read ({error})") from error
+        raise RunError(f"{folder / 'run.sqlite'} must be a store that can be read ({error})") from error
 
 
-def connect(place: str) -> sqlite3.Connection:
+def connect(path: str) -> sqlite3.Connection:
     """A store with its tables, checked for damage."""
-    store = sqlite3.connect(place, timeout=10)
+    store = sqlite3.connect(path, timeout=10)
     try:
         store.executescript(SCHEMA)
         found = store.execute("PRAGMA quick_check").fetchone()[0]

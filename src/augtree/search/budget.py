@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from augtree.search.options import Limits
 from augtree.search.play import Plays
 from augtree.search.scorers.base import ScoringContext
 from augtree.search.scorers.cooldown import BUDGET, Cooldown, Plan
@@ -15,8 +16,8 @@ from augtree.transforms.base import Policy
 
 TIMED = 10
 """The timed steps that predict the length of a search."""
-LEAST = 0.05
-"""The plan gets at least this share of the budget, however much judging costs."""
+MIN_PLAN_SHARE = 0.05
+"""The least share of the budget that the plan gets, however much judging costs."""
 INFINITY = float("inf")
 
 
@@ -25,10 +26,10 @@ class Budget:
     """What a search may spend, in trainings, and how long one takes here."""
 
     trainings: float
-    seconds_a_training: float
+    seconds_per_training: float
 
     def __str__(self) -> str:
-        return f"{self.trainings:.2g} trainings, about {duration(self.trainings * self.seconds_a_training)} here"
+        return f"{self.trainings:.2g} trainings, about {duration(self.trainings * self.seconds_per_training)} here"
 
 
 def duration(seconds: float) -> str:
@@ -42,7 +43,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def budget_for(context: ScoringContext, policy: Policy, limits: tuple[float, float]) -> Budget:
+def budget_for(context: ScoringContext, policy: Policy, limits: Limits) -> Budget:
     """The budget in trainings; one that is given as a time is converted by the time of a few steps."""
     trainer = context.trainer
 
@@ -53,29 +54,37 @@ def budget_for(context: ScoringContext, policy: Policy, limits: tuple[float, flo
         trainer.labels.sum().item()  # wait for a GPU
         return {"seconds_a_step": (time.perf_counter() - start) / TIMED}, None
 
-    one = context.run.unit("speed", timed).value["seconds_a_step"] * trainer.total_steps
+    training_seconds = context.run.unit("speed", timed).value["seconds_a_step"] * trainer.total_steps
     trainings, seconds = limits
     if trainings == INFINITY:
-        trainings = BUDGET if seconds == INFINITY else seconds / max(one, 1e-9)
-    return Budget(trainings, one)
+        trainings = BUDGET if seconds == INFINITY else seconds / max(training_seconds, 1e-9)
+    return Budget(trainings, training_seconds)
 
 
 def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) -> Plan:
     """How the budget is divided; the costs include judging and averaging."""
-    one, size = trainer.total_steps, trainer.passes_a_step
-    judging = len(trainer.data.indices("val")) / (one * size)
-    steps = options.look_steps(one) / one
-    looks = [count * (steps + judging) for count in cooldowns_of_looks(plays, len(options.looks))]
-    last = options.cool + 3 * judging + options.renew * (options.last > 1) / one / 2
-    available = max(LEAST * budget.trainings, budget.trainings - 2 * TIMED / one - judging)
+    training_steps = trainer.total_steps
+    judging = len(trainer.data.indices("val")) / (training_steps * trainer.passes_per_step)
+    length = options.look_steps(training_steps) / training_steps
+    looks = [count * (length + judging) for count in cooldowns_of_looks(plays, len(options.looks))]
+    last = options.cool + 3 * judging + options.renew * (options.last > 1) / training_steps / 2
+    available = max(MIN_PLAN_SHARE * budget.trainings, budget.trainings - 2 * TIMED / training_steps - judging)
     return options.plan(available, looks, last)
 
 
 def planned_steps(plan: Plan, options: Cooldown, trainer: Trainer, plays: Plays) -> int:
     """About how many steps a search takes, all cool-downs together."""
-    one = trainer.total_steps
+    training_steps = trainer.total_steps
     cooldowns = sum(cooldowns_of_looks(plays, len(plan.looks)))
-    return round((plan.trunk + plan.last * plan.cool) * one) + cooldowns * options.look_steps(one)
+    steps = round((plan.trunk + plan.last * plan.cool) * training_steps)
+    return steps + cooldowns * options.look_steps(training_steps)
+
+
+def describe_training(trainer: Trainer) -> str:
+    """The model, the machine and the length of a training."""
+    model = trainer.task.model_for(trainer.data)
+    name = model if isinstance(model, str) else "your model"
+    return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
 
 
 def cooldowns_of_looks(plays: Plays, looks: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import cast
 
 from torch import nn
@@ -12,15 +12,15 @@ from augtree.data import Dataset
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.runs import faults
-from augtree.runs.events import Event, Planned
+from augtree.runs.events import Planned
 from augtree.runs.failures import attempt
 from augtree.runs.store import Run
 from augtree.search.branches import branch_runner
-from augtree.search.budget import budget_for, plan_for, planned_steps
-from augtree.search.cooldowns import FEW, FinalCooldowns
-from augtree.search.grow import Built, Growth, grow
+from augtree.search.budget import budget_for, describe_training, plan_for, planned_steps
+from augtree.search.cooldowns import MIN_VAL_TO_CHOOSE, FinalCooldowns
+from augtree.search.grow import Growth, NodeBuilt, grow
 from augtree.search.importance import importances
-from augtree.search.options import SearchOptions
+from augtree.search.options import Limits, SearchOptions
 from augtree.search.play import Play, Plays
 from augtree.search.result import Cost, TreeResult, cost_of, history, passes_in
 from augtree.search.scorers.base import ScoringContext, mean
@@ -32,30 +32,19 @@ from augtree.training.metrics import METRICS
 from augtree.training.model_files import model_files
 from augtree.transforms import Space
 from augtree.transforms.base import Policy, Transform
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 
-TRIED_ON = 64
-"""Samples that each transform is tried on before the trunk begins."""
-SHORT = 300
-"""In trainings of fewer steps differences between policies are small."""
-
-
-@dataclass(frozen=True)
-class NodeBuilt(Event):
-    """A node of the tree is decided."""
-
-    node: int
-    built: Built
-    growth: Growth = field(repr=False)
-    seconds: float | None = None
-    """The time that the search has taken so far, where it is known."""
+TRIAL_SAMPLES = 64
+"""The number of samples that each transform is tried on before the trunk begins."""
+SHORT_TRAINING = 300
+"""Differences between policies are small in trainings of fewer steps."""
 
 
 def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOptions) -> TreeResult:
     """Run the whole search, with one play for all groups."""
     run, trainer, watch = context.run, context.trainer, context.watch
     scorer = cast(Cooldown, options.scorer)
-    play, plan, notes = begin_play(context, space, scorer, options.limits, (UNGROUPED,))
+    play, plan, notes = prepare_search(context, space, scorer, options.limits, (UNGROUPED,))
     with branch_runner(trainer, options.workers) as runner:
         trunk = Trunk(context, runner, scorer, plan, {UNGROUPED: play}, watch)
         trunk.grow()
@@ -91,37 +80,37 @@ def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOp
         std=std,
         out=run.folder,
     )
-    write(run, trainer, result)
+    write_result(run, trainer, result)
+    run.record_fact("status", "done")
     return result
 
 
-def begin_play(
-    context: ScoringContext, space: Space, scorer: Cooldown, limits: tuple[float, float], groups: Iterable[str]
+def prepare_search(
+    context: ScoringContext, space: Space, scorer: Cooldown, limits: Limits, groups: Iterable[str]
 ) -> tuple[Play, Plan, list[str]]:
     """The play at the beginning, the plan, and notes that the user should read before time is spent."""
     trainer = context.trainer
-    space, failures = usable(space, trainer)
+    space, failures = without_failing_transforms(space, trainer)
     play = Play(space)
     plays: Plays = dict.fromkeys(groups, play)
-    budget = budget_for(context, play.drawn_alike(), limits)
+    budget = budget_for(context, play.mixture_with_shared_draws(), limits)
     plan = plan_for(scorer, budget, trainer, plays)
-    notes = [*failures, *warnings(trainer), *plan_notes(plan)]
-    lines = (f"Model: {about(trainer)}.", f"Budget: {budget}; {plan}.", f"In play: {play}.")
+    notes = [*failures, *data_warnings(trainer), *plan_notes(plan)]
+    lines = (f"Model: {describe_training(trainer)}.", f"Budget: {budget}; {plan}.", f"In play: {play}.")
     steps = planned_steps(plan, scorer, trainer, plays)
     context.watch(Planned(notes=[*context.run.notes, *notes], lines=lines, steps=steps))
     return play, plan, notes
 
 
-def searched_space(space: Space, data: Dataset, task: Task) -> tuple[Space, Task]:
-    """The space, and the task without the preprocessing that comes with the data: flips and crops are searched."""
-    if space.basics and task.preprocess == "default" and data.preprocess is not None:
-        return space, replace(task, preprocess=None)
-    return space, task
+def without_preprocess(task: Task, space: Space, data: Dataset) -> Task:
+    """The task without the data's own flips and crops, where the space searches them."""
+    searched = space.basics and task.preprocess == "default" and data.preprocess is not None
+    return replace(task, preprocess=None) if searched else task
 
 
-def usable(space: Space, trainer: Trainer) -> tuple[Space, list[str]]:
+def without_failing_transforms(space: Space, trainer: Trainer) -> tuple[Space, list[str]]:
     """The space without the transforms that fail on some samples of the data, and a note for each of these."""
-    rows = trainer.rows[:TRIED_ON]
+    rows = trainer.rows[:TRIAL_SAMPLES]
     failed: dict[Transform, str] = {}
     for transform in (*space.distinct, *space.basics):
         _, reason = attempt(lambda: trainer.augmented(Tree().with_node(1, transform), rows, rows, 0))  # noqa: B023
@@ -141,8 +130,8 @@ def metric_of(run: Run, name: str) -> float:
 
 def best_single(cooldowns: FinalCooldowns, play: Play) -> Tree:
     """The best of the last cool-downs' policies that is no mixture; the mixture where there was no other."""
-    whole = replace(play, out=play.out - {ALONE})
-    mixtures = (whole.mixture(), whole.without([ALONE]).mixture())
+    whole = replace(play, out=play.out - {EVERY_SAMPLE})
+    mixtures = (whole.mixture(), whole.without([EVERY_SAMPLE]).mixture())
     others = [c for c in cooldowns.done.values() if isinstance(c.policy, Tree) and c.policy not in mixtures]
     best = min(others, key=lambda cooled: mean(cooled.losses), default=None)
     return play.mixture() if best is None else cast(Tree, best.policy)
@@ -151,23 +140,16 @@ def best_single(cooldowns: FinalCooldowns, play: Play) -> Tree:
 def cost_with_model(run: Run, trainer: Trainer) -> Cost:
     """The cost, with the part that is in the finished model: the trunk and the last cool-downs."""
     passes = passes_in(run, "trunk/", "cool/", "average/")
-    one = trainer.total_steps * trainer.passes_a_step
-    return replace(cost_of(run, trainer), model_equivalents=round(passes / one, 3))
+    training_passes = trainer.total_steps * trainer.passes_per_step
+    return replace(cost_of(run, trainer), model_equivalents=round(passes / training_passes, 3))
 
 
-def about(trainer: Trainer) -> str:
-    """The model, the machine and the length of a training."""
-    model = trainer.task.model_for(trainer.data)
-    name = model if isinstance(model, str) else "your model"
-    return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
-
-
-def warnings(trainer: Trainer) -> Iterable[str]:
+def data_warnings(trainer: Trainer) -> Iterable[str]:
     """What the user should know before time is spent."""
     validation = len(trainer.data.indices("val"))
-    if validation < FEW:
+    if validation < MIN_VAL_TO_CHOOSE:
         yield f"Only {validation} validation samples: clear harm will be found, but policies cannot be told apart."
-    if trainer.total_steps < SHORT:
+    if trainer.total_steps < SHORT_TRAINING:
         yield (
             f"A training has {trainer.total_steps} steps: too short to tell well what helps, and short trainings want"
             " little augmentation (--epochs, --steps)."
@@ -190,7 +172,7 @@ def closing_notes(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[s
         yield f"The validation {metric} is perfect: there is nothing left to tell policies apart by."
 
 
-def write(run: Run, trainer: Trainer, result: TreeResult) -> None:
+def write_result(run: Run, trainer: Trainer, result: TreeResult) -> None:
     """Write the result files."""
     if run.folder is None:
         return

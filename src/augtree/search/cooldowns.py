@@ -13,7 +13,7 @@ import torch
 from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.policies.export import tree_in_words
-from augtree.runs.checkpoints import Model
+from augtree.runs.checkpoints import LazyState
 from augtree.runs.failures import BudgetSpentError
 from augtree.search.branches import Branch, Losses
 from augtree.search.factorial import Effect
@@ -22,19 +22,19 @@ from augtree.search.play import Play
 from augtree.search.scorers.base import mean, se
 from augtree.search.trunk import UNGROUPED, Trunk
 from augtree.tasks.trainer import Trainer
-from augtree.training.schedules import cool_down
+from augtree.training.schedules import cooldown_rates
 from augtree.training.state import State, seed_of
 from augtree.transforms import AutoAugment, Identity, RandAugment, TrivialAugment
 from augtree.transforms.base import Policy, Transform
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 
 PRESETS = (RandAugment, TrivialAugment, AutoAugment)
-FEW = 100
-"""With fewer validation samples policies cannot be told apart: the mixture stays."""
+MIN_VAL_TO_CHOOSE = 100
+"""The fewest validation samples to choose a policy by: with fewer, the mixture stays."""
 CHILD_P = 0.5
 """The probability of a child below the root that has no sibling."""
 
-HALF_ALONE = ", half of the samples left alone"
+HALF_AUGMENTED = ", half of the samples left alone"
 
 
 class CooledModel(NamedTuple):
@@ -43,12 +43,12 @@ class CooledModel(NamedTuple):
     name: str
     policy: Policy
     losses: Losses
-    model: Model
+    model: LazyState
 
 
 @dataclass
 class FinalCooldowns:
-    """Cool-downs from the end of the trunk: the scorings of Algorithm 1, each of which is a finished model."""
+    """The Scorer of a search by cool-downs: each scoring is a cool-down from the end of the trunk."""
 
     trunk: Trunk
     done: dict[str, CooledModel] = field(default_factory=dict)
@@ -72,8 +72,8 @@ class FinalCooldowns:
         if node == 1:
             self.cool_mixture()
         policies = self.roots() if node == 1 else self.children(tree, node, p)
-        champion = self.cooldown(self.play.mixture() if node == 1 else tree)
-        rivals = [self.cooldown(policy) for policy in policies[: self.remaining]]
+        champion = self.cooled_on(self.play.mixture() if node == 1 else tree)
+        rivals = [self.cooled_on(policy) for policy in policies[: self.remaining]]
         winner, gain, error = self.best(champion, rivals)
         if node == 1:
             root = winner.policy.nodes.get(1) if isinstance(winner.policy, Tree) else None
@@ -88,23 +88,23 @@ class FinalCooldowns:
         return Built(new.transform, new.p, True, gain, error)
 
     def cool_mixture(self) -> None:
-        """The first two cool-downs, side by side: on the mixture, and on it with half of the samples left alone.
+        """The first two cool-downs, side by side: on the mixture, and on it with half of the samples unaugmented.
 
-        If the latter is clearly better, half of the samples are left alone from here on. Where that is so already,
+        If the latter is clearly better, half of the samples stay unaugmented from here on. Where that is so already,
         the two differ only in their random draws.
         """
-        mixture, lighter = self.play.mixture(), self.play.without([ALONE]).mixture()
+        mixture, lighter = self.play.mixture(), self.play.without([EVERY_SAMPLE]).mixture()
         name = policy_name(mixture)
         if self.remaining == 1:
-            self.cool({name: mixture})
+            self.run({name: mixture})
         elif lighter == mixture:
-            self.cool({name: mixture, f"{name}, again": mixture})
+            self.run({name: mixture, f"{name}, again": mixture})
         else:
-            self.cool({name: mixture, f"{name}{HALF_ALONE}": lighter})
+            self.run({name: mixture, f"{name}{HALF_AUGMENTED}": lighter})
             whole, half = self.done.values()
             winner, gain, error = self.best(whole, [half])
-            if len(whole.losses) >= FEW:
-                self.trunk.settle(Effect(gain, error), left=winner is half)
+            if len(whole.losses) >= MIN_VAL_TO_CHOOSE:
+                self.trunk.decide_share(Effect(gain, error), halve=winner is half)
 
     def roots(self) -> list[Tree]:
         """The published policies in play over the basics, RandAugment at its own strength first."""
@@ -116,7 +116,7 @@ class FinalCooldowns:
         """What may come after: the user's own transforms, and candidates that are no presets."""
         if not self.remaining:
             raise BudgetSpentError
-        after = dict.fromkeys([*self.play.on_top, *self.play.styles])
+        after = dict.fromkeys([*self.play.own, *self.play.styles])
         candidates = [candidate for candidate in after if not isinstance(candidate, (*PRESETS, Identity))]
         return [tree.with_node(node, candidate, CHILD_P if p is None else p) for candidate in candidates]
 
@@ -126,7 +126,7 @@ class FinalCooldowns:
         Each half of the samples chooses a rival, and the other half judges it.
         """
         count = len(champion.losses)
-        if not rivals or count < FEW:
+        if not rivals or count < MIN_VAL_TO_CHOOSE:
             return champion, 0.0, 0.0
         half = Key.of(self.seed, np.arange(count), role="halves").uniform() < 0.5
         gains = np.zeros(count)
@@ -141,30 +141,30 @@ class FinalCooldowns:
 
     # ---- cool-downs
 
-    def cooldown(self, policy: Policy) -> CooledModel:
+    def cooled_on(self, policy: Policy) -> CooledModel:
         """The cool-down on a policy, done now unless it has been."""
         for done in self.done.values():
             if done.policy == policy:
                 return done
         name = policy_name(policy)
         name = repr(policy) if name in self.done else name  # a name leaves out what borders are filled with
-        self.cool({name: policy})
+        self.run({name: policy})
         return self.done[name]
 
-    def cool(self, policies: Mapping[str, Policy]) -> None:
+    def run(self, policies: Mapping[str, Policy]) -> None:
         """Cool-downs side by side, from the same draws; those whose names end with "again" have other draws."""
-        one, plan = self.trainer.total_steps, self.trunk.plan
-        steps = max(1, round(plan.cool * one))
-        rates = tuple(self.trainer.task.rate * share for share in cool_down(steps))
+        training_steps = self.trainer.total_steps
+        steps = max(1, round(self.trunk.plan.cool * training_steps))
+        rates = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
         branches, names = {}, {}
         for number, (name, policy) in enumerate(policies.items(), len(self.done)):
             key, seed = f"cool/{number}", seed_of(self.seed, "cool", name.endswith("again"))
             branches[key] = Branch(policy, rates, seed, self.trunk.rows, keep_model=True)
             names[key] = name
-        about = {"at": round(self.trunk.step / one, 4), "steps": steps}
-        cooled = self.trunk.cool_down(branches, about, names)
+        about = {"at": round(self.trunk.step / training_steps, 4), "steps": steps}
+        cooled = self.trunk.run_branches(branches, about, names)
         for (name, policy), (losses, model) in zip(policies.items(), cooled, strict=True):
-            self.done[name] = CooledModel(name, policy, losses, cast(Model, model))
+            self.done[name] = CooledModel(name, policy, losses, cast(LazyState, model))
             self.remaining -= 1
 
     # ---- the finished model
@@ -192,7 +192,7 @@ class FinalCooldowns:
         rates = [0.0] * self.trunk.options.renew
         return self.trainer.train(average, policy, rates, seed_of(self.seed, "renew"))
 
-    def losses(self, model: Model) -> Losses:
+    def losses(self, model: LazyState) -> Losses:
         """The validation losses of a model."""
         return self.trainer.calibrated_losses(model(), self.trunk.rows)
 

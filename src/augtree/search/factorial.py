@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Signs = NDArray[np.int64]
-LARGEST = 6
+MAX_POWER = 6
 """The largest design has 2 to this power runs."""
 
 
@@ -42,7 +42,7 @@ def signs(factors: int, spare: int = 0) -> Signs:
     >>> signs(3).tolist()[:2]
     [[-1, -1, -1, -1, -1, -1, -1], [1, -1, -1, 1, 1, 1, -1]]
     """
-    power = next((k for k in range(3, LARGEST) if 2**k > factors + spare), LARGEST)
+    power = next((k for k in range(3, MAX_POWER) if 2**k > factors + spare), MAX_POWER)
     base = np.array(list(product((-1, 1), repeat=power)), np.int64)[:, ::-1]
     orders = sorted(range(1, power + 1), key=lambda order: (order % 2 == 0, order))
     columns = [
@@ -55,7 +55,7 @@ def signs(factors: int, spare: int = 0) -> Signs:
 
 def most_factors() -> int:
     """The number of factors in the largest design."""
-    return int(2**LARGEST - 1)
+    return int(2**MAX_POWER - 1)
 
 
 def contrasts(losses: Floats, design: Signs) -> Floats:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from augtree.keys import Key
 from augtree.policies import Tree
+from augtree.runs.events import Event
 from augtree.runs.failures import BudgetSpentError
 from augtree.transforms import Identity
 from augtree.transforms.base import Transform
@@ -57,17 +58,28 @@ class Growth:
         sibling = self.tree.nodes.get(node ^ 1) if node > 1 else None
         return None if sibling is None else round(1 - sibling.p, 12)
 
-    def record(self, node: int, found: Built) -> Growth:
+    def record(self, node: int, built: Built) -> Growth:
         """The tree with this node; without improvement it is Identity, and the branch is closed."""
         still_open = tuple(i for i in self.open if i != node)
-        built = (*self.built, (node, found))
-        if not found.improves or isinstance(found.transform, Identity):
-            return replace(self, open=still_open, built=built)
-        if found.p == 1 and node > 1:  # nothing is left for the sibling
+        all_built = (*self.built, (node, built))
+        if not built.improves or isinstance(built.transform, Identity):
+            return replace(self, open=still_open, built=all_built)
+        if built.p == 1 and node > 1:  # nothing is left for the sibling
             still_open = tuple(i for i in still_open if i != node ^ 1)
         children = (2 * node, 2 * node + 1) if (2 * node).bit_length() <= self.depth else ()
-        tree = self.tree.with_node(node, found.transform, found.p)
-        return replace(self, tree=tree, open=tuple(sorted((*still_open, *children))), built=built)
+        tree = self.tree.with_node(node, built.transform, built.p)
+        return replace(self, tree=tree, open=tuple(sorted((*still_open, *children))), built=all_built)
+
+
+@dataclass(frozen=True)
+class NodeBuilt(Event):
+    """A node of the tree is decided."""
+
+    node: int
+    built: Built
+    growth: Growth = field(repr=False)
+    seconds: float | None = None
+    """The time that the search has taken so far, where it is known."""
 
 
 def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], None] = lambda *_: None) -> Growth:
@@ -75,9 +87,9 @@ def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], N
     growth = Growth(depth, seed)
     while (node := growth.next_node()) is not None:
         try:
-            found = scorer.build_one_node(node, growth.tree, growth.p_given(node))
+            built = scorer.build_one_node(node, growth.tree, growth.p_given(node))
         except BudgetSpentError:
             break
-        growth = growth.record(node, found)
+        growth = growth.record(node, built)
         watch(growth, node)
     return growth

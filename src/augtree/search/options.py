@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from augtree.errors import ArgumentError, RunError, number, one_of, whole_number
 from augtree.search.scorers import SCORERS, Cooldown, Retrain, ScorerOptions
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
 """The paper's list of probabilities."""
-METHODS = ("greedy", "exhaustive")
+TREE_METHODS = ("greedy", "exhaustive")
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 INFINITY = float("inf")
+
+
+class Limits(NamedTuple):
+    """What a search may spend; infinite where there is no limit."""
+
+    trainings: float = INFINITY
+    """The most training equivalents."""
+    seconds: float = INFINITY
+    """The most seconds."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +33,8 @@ class SearchOptions:
     Examples
     --------
     >>> options = SearchOptions(depth=2, scorer="density", probabilities=[1.0, 0.5], budget="10m")
-    >>> options.probabilities, options.limits, options.by_cooldown
-    ((0.5, 1.0), (inf, 600.0), False)
+    >>> options.probabilities, options.limits.seconds, options.by_cooldown
+    ((0.5, 1.0), 600.0, False)
 
     """
 
@@ -49,11 +58,11 @@ class SearchOptions:
     def __post_init__(self) -> None:
         validated: dict[str, Any] = {
             "depth": whole_number("depth", self.depth, 1, 10),
-            "scorer": scorer_options(self.scorer),
+            "scorer": resolve_scorer(self.scorer),
             "probabilities": sorted_probabilities(self.probabilities),
             "seed": whole_number("seed", self.seed, 0, 2**63 - 1),
             "check": number("check", self.check, 0, 10),
-            "method": one_of("method", self.method, METHODS),
+            "method": one_of("method", self.method, TREE_METHODS),
             "workers": whole_number("workers", self.workers, 1, 1024),
         }
         for name, value in validated.items():
@@ -62,12 +71,12 @@ class SearchOptions:
         if self.budget is not None and not isinstance(self.budget, str):
             object.__setattr__(self, "budget", float(self.budget))
         if self.method == "exhaustive" and not isinstance(self.scorer, Retrain):
-            raise ArgumentError("method", "exhaustive needs the scorer retrain", self.scoring.spec()["name"])
+            raise ArgumentError("method", "exhaustive needs the scorer retrain", self.scorer_options.spec()["name"])
 
     @property
-    def scoring(self) -> ScorerOptions:
-        """The scorer as a value."""
-        return scorer_options(self.scorer)
+    def scorer_options(self) -> ScorerOptions:
+        """The options of the scorer (a name has become its defaults)."""
+        return resolve_scorer(self.scorer)
 
     @property
     def by_cooldown(self) -> bool:
@@ -75,15 +84,19 @@ class SearchOptions:
         return isinstance(self.scorer, Cooldown)
 
     @property
-    def limits(self) -> tuple[float, float]:
-        """The most training equivalents and the most seconds."""
+    def limits(self) -> Limits:
+        """The budget in training equivalents and in seconds."""
         return parse_budget(self.budget)
+
+    def arguments(self, *without: str) -> dict[str, Any]:
+        """The options by name, as `search_tree` takes them, without some of them."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in without}
 
     def spec(self) -> dict[str, Any]:
         """The options as a value for a file. The budget is part of it where the search plans by it (cooldown)."""
         return {
             "depth": self.depth,
-            "scorer": self.scoring.spec(),
+            "scorer": self.scorer_options.spec(),
             "probabilities": list(self.probabilities),
             "seed": self.seed,
             "check": 0.0 if self.by_cooldown else self.check,
@@ -97,7 +110,7 @@ class SearchOptions:
         return cls(**{**known, "scorer": restore_scorer(spec["scorer"], folder), **more})
 
 
-def scorer_options(scorer: str | ScorerOptions) -> ScorerOptions:
+def resolve_scorer(scorer: str | ScorerOptions) -> ScorerOptions:
     """A scorer by name, or as it is."""
     return scorer if isinstance(scorer, ScorerOptions) else SCORERS[one_of("scorer", scorer, SCORERS)]()
 
@@ -120,20 +133,20 @@ def sorted_probabilities(probabilities: Sequence[float]) -> tuple[float, ...]:
     return ascending
 
 
-def parse_budget(budget: str | float | None) -> tuple[float, float]:
-    """The most training equivalents and the most seconds that a budget allows.
+def parse_budget(budget: str | float | None) -> Limits:
+    """The limits that a budget sets.
 
-    >>> parse_budget("90m"), parse_budget(8), parse_budget(None)
-    ((inf, 5400.0), (8.0, inf), (inf, inf))
+    >>> parse_budget("90m"), parse_budget(8)
+    (Limits(trainings=inf, seconds=5400.0), Limits(trainings=8.0, seconds=inf))
     """
     if budget is None:
-        return INFINITY, INFINITY
+        return Limits()
     if not isinstance(budget, str):
-        return number("budget", budget, 0, 1e9, open_low=True), INFINITY
+        return Limits(trainings=number("budget", budget, 0, 1e9, open_low=True))
     unit = SECONDS.get(budget[-1:], 0)
     try:
         amount = number("budget", float(budget[:-1] if unit else budget), 0, 1e9, open_low=True)
     except ValueError:
         rule = "must be a time (90s, 10m, 2h) or training equivalents (8)"
         raise ArgumentError("budget", rule, budget) from None
-    return (INFINITY, amount * unit) if unit else (amount, INFINITY)
+    return Limits(seconds=amount * unit) if unit else Limits(trainings=amount)

@@ -1,4 +1,8 @@
-"""What is in play: the basics and styles of a space that have not been found to do harm, and the mixture of them."""
+"""What is in play: the factors of a space not found harmful.
+
+A policy of the mixture applies each basic (flip, turn, crop) or not, then one style (a candidate of the space), then
+each of the user's own transforms or not.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from dataclasses import dataclass, replace
 from augtree.policies import Tree
 from augtree.transforms import Chain, Identity, OneOf, Space
 from augtree.transforms.base import Transform
-from augtree.transforms.traits import ALONE, TRAIT_WORDS, traits
+from augtree.transforms.traits import EVERY_SAMPLE, TRAIT_WORDS, traits
 
-RARE = 1 / 12
-"""A trait of no more than this share of the candidates is not tested: too few samples have it."""
+MIN_TRAIT_SHARE = 1 / 12
+"""Only traits of more than this share of the candidates are tested: others occur in too few samples."""
 HALF = 0.5
 """The share of samples of the mixture that each basic is applied to; and each of the user's own transforms."""
 
@@ -34,12 +38,12 @@ class Play:
     def factors(self) -> tuple[str, ...]:
         """What could leave play: basics and own transforms, traits of candidates, and augmenting every sample."""
         held = Counter(trait for style in self.space.distinct for trait in sorted(traits(style)))
-        common = [trait for trait, count in held.items() if count > RARE * len(self.space.distinct)]
-        found = dict.fromkeys([*self.basic_factors, *common, ALONE])
+        common = [trait for trait, count in held.items() if count > MIN_TRAIT_SHARE * len(self.space.distinct)]
+        found = dict.fromkeys([*self.basic_factors, *common, EVERY_SAMPLE])
         return tuple(name for name in found if name not in self.out)
 
     def __str__(self) -> str:
-        basics = [in_words(name) for name in self.basic_factors]
+        basics = [factor_in_words(name) for name in self.basic_factors]
         styles = ", ".join(str(style) for style in self.styles)
         return f"{', '.join([*basics, ''])}{len(self.styles)} styles ({styles})"
 
@@ -58,27 +62,27 @@ class Play:
         return tuple(style for style in self.space.distinct if not traits(style) & self.out)
 
     @property
-    def on_top(self) -> tuple[Transform, ...]:
-        """The user's own transforms in play, which may come on top of any style."""
-        return tuple(own for own in self.space.own if not traits(own) & self.out)
+    def own(self) -> tuple[Transform, ...]:
+        """The user's own transforms in play, which may follow any style."""
+        return tuple(each for each in self.space.own if not traits(each) & self.out)
 
     @property
-    def augmented(self) -> float:
+    def augmented_share(self) -> float:
         """The share of samples that are augmented at all."""
-        return HALF if ALONE in self.out else 1.0
+        return HALF if EVERY_SAMPLE in self.out else 1.0
 
     def mixture(self) -> Tree:
         """The policy of the trunk: each basic or not, any style, each own transform or not."""
         steps: list[tuple[Transform, float]] = [(basic, HALF) for basic in self.basics]
-        return self.tree(*steps, one_of(self.styles), *((own, HALF) for own in self.on_top))
+        return self.tree(*steps, one_of(self.styles), *((transform, HALF) for transform in self.own))
 
-    def drawn_alike(self) -> Tree:
+    def mixture_with_shared_draws(self) -> Tree:
         """The same mixture, with what is out left in its place at p = 0, so that mixtures share their draws."""
         steps: list[tuple[Transform, float]] = []
         steps += [(basic, HALF if basic in self.basics else 0.0) for basic in self.space.basics]
         steps += [(one_of(self.styles), 1.0)]
-        steps += [(own, HALF if own in self.on_top else 0.0) for own in self.space.own]
-        return Tree().with_node(1, Chain(steps), self.augmented)
+        steps += [(each, HALF if each in self.own else 0.0) for each in self.space.own]
+        return Tree().with_node(1, Chain(steps), self.augmented_share)
 
     def over_basics(self, style: Transform) -> Tree:
         """One style, after all basics in play."""
@@ -90,7 +94,7 @@ class Play:
         if not done:
             return Tree()
         alone = done[0] if len(done) == 1 and isinstance(done[0], Transform) else Chain(done)
-        return Tree().with_node(1, alone, self.augmented)
+        return Tree().with_node(1, alone, self.augmented_share)
 
 
 def one_of(styles: Sequence[Transform]) -> Transform:
@@ -102,6 +106,6 @@ Plays = Mapping[str, Play]
 """What is in play in each group, by name; a search without groups has one group, named ''."""
 
 
-def in_words(factor: str) -> str:
+def factor_in_words(factor: str) -> str:
     """A factor in plain words."""
     return TRAIT_WORDS.get(factor, factor)

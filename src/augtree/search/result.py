@@ -14,7 +14,7 @@ from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.importance import Importance
 from augtree.search.verdict import verdict_of
-from augtree.tables import csv_text
+from augtree.tables import counted, csv_text
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import Passes, State
 
@@ -68,7 +68,7 @@ class Cost:
         shares = "".join(f", {value:.2f} of them {what}" for what, value in parts.items() if value)
         return (
             f"{self.training_equivalents:.2f} training equivalents{shares} ({self.forward:,} forward and"
-            f" {self.backward:,} backward sample passes), {self.scorings} scorings, {self.seconds:.0f} s"
+            f" {self.backward:,} backward sample passes), {counted(self.scorings, 'scoring')}, {self.seconds:.0f} s"
         )
 
 
@@ -200,12 +200,13 @@ def history(run: Run) -> list[dict[str, Any]]:
 
 def cost_of(run: Run, trainer: Trainer, *excluded: str) -> Cost:
     """What a run has cost so far, without the units of excluded prefixes."""
-    one = trainer.total_steps * trainer.passes_a_step
+    training_passes = trainer.total_steps * trainer.passes_per_step
     forward, backward, seconds, _ = run.cost(*excluded)
     scorings = sum(unit.value.get("round", "confirm") != "confirm" for unit in run.units("node/"))
     scorings += sum(1 for prefix in ("look/", "cool/") for _ in run.units(prefix))
-    check = passes_in(run, "free/") / one
-    return Cost(forward, backward, round((forward + backward) / one, 3), round(seconds, 2), scorings, round(check, 3))
+    check = passes_in(run, "free/") / training_passes
+    equivalents = round((forward + backward) / training_passes, 3)
+    return Cost(forward, backward, equivalents, round(seconds, 2), scorings, round(check, 3))
 
 
 def passes_in(run: Run, *prefixes: str) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError
 from augtree.runs.events import Watch, silent
-from augtree.runs.spec import begin, run_spec, space_spec
+from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.search.branches import check_sendable
 from augtree.search.candidate_search import search_by_candidates
-from augtree.search.cooldown_search import search_by_cooldowns, searched_space
+from augtree.search.cooldown_search import search_by_cooldowns, without_preprocess
 from augtree.search.options import H, SearchOptions
 from augtree.search.result import TreeResult
 from augtree.search.scorers import ScorerOptions
@@ -19,8 +19,8 @@ from augtree.search.scorers.base import ScoringContext
 from augtree.tasks import Classification, Contrastive, Task
 from augtree.transforms import Space, Transform, spaces
 
-FEWEST = 8
-"""Validation samples that a search needs: half of them choose, half of them confirm."""
+MIN_VAL_SAMPLES = 8
+"""The fewest validation samples of a search: half of them choose, half of them confirm."""
 
 
 def search_tree(
@@ -88,25 +88,32 @@ def search_tree(
     ('image', ['accuracy', 'auroc', 'error', 'f1', 'loss'])
 
     """
-    options = SearchOptions(depth, scorer, probabilities, seed, budget, check, method, workers)
+    options = SearchOptions(
+        depth=depth,
+        scorer=scorer,
+        probabilities=probabilities,
+        seed=seed,
+        budget=budget,
+        check=check,
+        method=method,
+        workers=workers,
+    )
     task = task or Classification()
     space = space_for(data, task, space)
     check_data(data, space)
-    options.scoring.check(task)
+    options.scorer_options.check(task)
     if options.by_cooldown:
-        space, task = searched_space(space, data, task)
+        task = without_preprocess(task, space, data)
         if options.workers > 1:
             check_sendable(task, space, options.workers)
     trainer = task.prepare(data)
     spec = run_spec("search", data, task, space=space_spec(space), **options.spec())
-    with begin(out, spec, trainer, options.seed) as run:
+    with begin_run(out, spec, trainer, options.seed) as run:
         run.record_fact("budget", options.budget)
         context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=watch)
-        if not options.by_cooldown:
-            return search_by_candidates(context, options)
-        result = search_by_cooldowns(context, space, options)
-        run.record_fact("status", "done")
-        return result
+        if options.by_cooldown:
+            return search_by_cooldowns(context, space, options)
+        return search_by_candidates(context, options)
 
 
 def space_for(data: Dataset, task: Task, space: Space | Sequence[Transform] | None) -> Space:
@@ -121,8 +128,10 @@ def space_for(data: Dataset, task: Task, space: Space | Sequence[Transform] | No
 def check_data(data: Dataset, space: Space) -> None:
     """Raise for data that no search can use, before anything runs."""
     validation = len(data.indices("val"))
-    if validation < FEWEST:
-        raise DataError(f"{data.name}: a search needs at least {FEWEST} validation samples, got {validation}")
+    if validation < MIN_VAL_SAMPLES:
+        raise DataError(
+            f"{data.name}: a search needs at least {MIN_VAL_SAMPLES} validation samples, got {validation}"
+        )
     domains = {candidate.domain for candidate in space} - {"any"}
     if domains - {data.domain}:
         raise ArgumentError("space", f"must work on {data.domain}s as the data does", sorted(domains))

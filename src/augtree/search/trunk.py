@@ -16,18 +16,18 @@ import numpy as np
 
 from augtree.errors import TaskError
 from augtree.policies import Forest
-from augtree.runs.checkpoints import Model
+from augtree.runs.checkpoints import LazyState
 from augtree.runs.events import Event, Watch, silent
 from augtree.search.branches import Branch, BranchRunner, Losses
 from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
-from augtree.search.play import Play, Plays, in_words
+from augtree.search.play import Play, Plays, factor_in_words
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
 from augtree.training.sampling import Rows
-from augtree.training.schedules import cool_down, rates
+from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms.base import Policy
-from augtree.transforms.traits import ALONE
+from augtree.transforms.traits import EVERY_SAMPLE
 
 UNGROUPED = ""
 """The one group of a search without groups."""
@@ -37,9 +37,9 @@ PAIR_NOISE = np.sqrt(2.0)
 """The noise of a difference of two branches, in units of one branch's; a contrast of n has 2 / sqrt(n)."""
 NO_FACTORS = np.full((1, 0), -1, np.int64)
 """The design without factors: the mixture as it is."""
-FEWEST_SPARE = 3
+MIN_SPARE_CONTRASTS = 3
 """The fewest contrasts without a factor, in all looks together; they measure how much branches differ by chance."""
-MOST_FACTORS = most_factors() - 1
+MAX_FACTORS = most_factors() - 1
 """The most factors of a design, with one contrast to spare; further factors are not tested."""
 BENEFIT = 2.0
 """A group keeps a factor that leaves all others, where it helps this group by this many standard errors."""
@@ -55,11 +55,11 @@ class Finding:
     at: float
     """The length of the trunk at the look, in trainings."""
     factor: str
-    harm: Effect
+    effect: Effect
     """In all groups together."""
     groups: Mapping[str, Effect]
     """In each group, shrunk towards all."""
-    left: tuple[str, ...]
+    removed_in: tuple[str, ...]
     """The groups in which it left play."""
     seen: Mapping[str, Effect]
     """The evidence of this look alone in each group; the other fields hold that of all looks so far."""
@@ -67,8 +67,14 @@ class Finding:
     def row(self) -> dict[str, Any]:
         """As a value for a file."""
         groups = {name: {"harm": e.harm, "se": e.se} for name, e in self.groups.items()}
-        about = {"look": self.look, "at": self.at, "factor": self.factor, "harm": self.harm.harm, "se": self.harm.se}
-        return {**about, "groups": groups, "left": list(self.left)}
+        about = {
+            "look": self.look,
+            "at": self.at,
+            "factor": self.factor,
+            "harm": self.effect.harm,
+            "se": self.effect.se,
+        }
+        return {**about, "groups": groups, "left": list(self.removed_in)}
 
 
 @dataclass(frozen=True)
@@ -122,26 +128,26 @@ class Trunk:
         total = sum(counts.values())
         self.shares = {g: counts[g] / total for g in self.plays} if self.grouped else {UNGROUPED: 1.0}
         self.step, self.part, self.looks_done = 0, 0, 0
-        self.model: Model | None = None
+        self.model: LazyState | None = None
         self.unused: list[Losses] = []
 
     # ---- train
 
-    def grow(self) -> Model:
+    def grow(self) -> LazyState:
         """Train the trunk to its end, with all looks."""
-        for number, place in enumerate(self.plan.looks):
-            self.train_to(place)
-            self.look(number, place, last=number == len(self.plan.looks) - 1)
+        for number, at in enumerate(self.plan.looks):
+            self.train_to(at)
+            self.look(number, at, last=number == len(self.plan.looks) - 1)
             self.looks_done += 1
         self.train_to(self.plan.trunk)
-        return cast(Model, self.model)
+        return cast(LazyState, self.model)
 
-    def train_to(self, place: float) -> None:
+    def train_to(self, at: float) -> None:
         """Train until the trunk has this length, in trainings."""
-        one = self.trainer.total_steps
-        target = max(1, round(place * one))
+        training_steps = self.trainer.total_steps
+        target = max(1, round(at * training_steps))
         while self.step < target:
-            end = min(target, self.step + max(1, round(SEGMENT * one)))
+            end = min(target, self.step + max(1, round(SEGMENT * training_steps)))
             self.segment(end)
 
     def segment(self, end: int) -> None:
@@ -165,15 +171,14 @@ class Trunk:
 
     @property
     def training_plays(self) -> Plays:
-        """What the trunk trains on: all that is in play, with half of the samples left alone until the last look.
+        """What the trunk trains on: all that is in play, with half of the samples unaugmented until the last look.
 
         Before the looks, the mixture still holds what does harm, and may keep a model from learning anything. After
-        the last look half of the samples stay alone if augmenting all of them seems harmful; the last cool-downs
-        decide.
+        the last look, half stay unaugmented only if augmenting all of them seems harmful; the last cool-downs decide.
         """
-        doubtful = any(f.factor == ALONE and f.harm.z > self.options.clear for f in self.findings)
+        doubtful = any(f.factor == EVERY_SAMPLE and f.effect.z > self.options.clear for f in self.findings)
         light = doubtful or self.looks_done < len(self.plan.looks)
-        return self.without([ALONE]) if light else self.plays
+        return self.without([EVERY_SAMPLE]) if light else self.plays
 
     def rates(self, first: int, end: int) -> list[float]:
         """The trunk's learning rates: the warm-up of a training, then constant."""
@@ -183,12 +188,12 @@ class Trunk:
 
     def mixture(self, plays: Plays) -> Policy:
         """The mixture of each group's play; all mixtures share their draws."""
-        trees = {group: play.drawn_alike() for group, play in plays.items()}
+        trees = {group: play.mixture_with_shared_draws() for group, play in plays.items()}
         return Forest({g: (tree, self.shares[g]) for g, tree in trees.items()}) if self.grouped else trees[UNGROUPED]
 
     # ---- look
 
-    def look(self, number: int, place: float, *, last: bool) -> None:
+    def look(self, number: int, at: float, *, last: bool) -> None:
         """Test factors for harm; harmful ones leave play.
 
         A factorial design tests the basics. At the last look, each factor of the styles is left out once as well.
@@ -196,7 +201,7 @@ class Trunk:
         designed, single = tested_factors(self.plays, last=last)
         if not designed and not single:
             return
-        spare = max(1, FEWEST_SPARE - sum(len(each) for each in self.unused))
+        spare = max(1, MIN_SPARE_CONTRASTS - sum(len(each) for each in self.unused))
         design = signs(len(designed), spare) if designed else NO_FACTORS
         left_out = [[name for name, sign in zip(designed, row, strict=False) if sign > 0] for row in design]
         losses = self.losses(number, [self.without(out) for out in [*left_out, *([name] for name in single)]])
@@ -211,9 +216,9 @@ class Trunk:
         for i, factor in enumerate([*designed, *single]):
             groups = [group for group, play in self.plays.items() if factor in play.factors]
             seen = {group: self.effect_in(effects[i], group, noises[i]) for group in groups}
-            self.add(self.judge(number, place, factor, seen, bars[i]))
+            self.add(self.judge(number, at, factor, seen, bars[i]))
         self.plays = {
-            group: play.without(f.factor for f in self.findings if group in f.left)
+            group: play.without(f.factor for f in self.findings if group in f.removed_in)
             for group, play in self.plays.items()
         }
 
@@ -222,12 +227,13 @@ class Trunk:
         self.findings.append(finding)
         self.watch(FactorTested(finding, self.grouped))
 
-    def settle(self, harm: Effect, *, left: bool) -> None:
-        """Decide by the last cool-downs whether half of the samples are left alone."""
-        own, place = {UNGROUPED: harm}, self.step / self.trainer.total_steps
-        if left:
-            self.plays = self.without([ALONE])
-        self.add(Finding(self.looks_done, round(place, 4), ALONE, harm, own, (UNGROUPED,) if left else (), own))
+    def decide_share(self, harm: Effect, *, halve: bool) -> None:
+        """Record whether half of the samples stay unaugmented, as the last cool-downs have decided."""
+        own, at = {UNGROUPED: harm}, self.step / self.trainer.total_steps
+        if halve:
+            self.plays = self.without([EVERY_SAMPLE])
+        removed_in = (UNGROUPED,) if halve else ()
+        self.add(Finding(self.looks_done, round(at, 4), EVERY_SAMPLE, harm, own, removed_in, own))
 
     def effect_in(self, effects: Losses, group: str, width: float) -> Effect:
         """An effect in one group; the unused contrasts measure the noise of a branch, `width` scales it."""
@@ -241,21 +247,21 @@ class Trunk:
 
     def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
         """The validation losses after a cool-down on each mixture: a row each."""
-        one = self.trainer.total_steps
-        steps = self.options.look_steps(one)
-        down = tuple(self.trainer.task.rate * share for share in cool_down(steps))
+        training_steps = self.trainer.total_steps
+        steps = self.options.look_steps(training_steps)
+        down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
         seed = seed_of(self.seed, "look", number)
         branches = {
             f"look/{number}/{i}": Branch(self.mixture(play), down, seed, self.rows) for i, play in enumerate(plays)
         }
-        about = {"look": number, "at": round(self.step / one, 4), "steps": steps}
-        return np.stack([losses for losses, _ in self.cool_down(branches, about)])
+        about = {"look": number, "at": round(self.step / training_steps, 4), "steps": steps}
+        return np.stack([losses for losses, _ in self.run_branches(branches, about)])
 
-    def cool_down(
+    def run_branches(
         self, branches: Mapping[str, Branch], about: Mapping[str, Any], names: Mapping[str, str] | None = None
-    ) -> list[tuple[Losses, Model | None]]:
+    ) -> list[tuple[Losses, LazyState | None]]:
         """Cool-downs from the trunk as it is, each a unit of the run: its losses and, where kept, its model."""
-        context, start = self.context, cast(Model, self.model)
+        context, start = self.context, cast(LazyState, self.model)
         missing = [key for key in branches if context.run.find(key) is None]
         results = self.runner.run(start(), [branches[key] for key in missing]) if missing else iter(())
         cooled = []
@@ -282,16 +288,16 @@ class Trunk:
             cooled.append((cast(Losses, unit.losses), model))
         return cooled
 
-    def train_branch(self, start: Model, branch: Branch) -> State:
+    def train_branch(self, start: LazyState, branch: Branch) -> State:
         """Train a branch again."""
         return self.trainer.train(start(), branch.policy, branch.rates, branch.seed)
 
-    def judge(self, number: int, place: float, factor: str, seen: dict[str, Effect], bar: float) -> Finding:
+    def judge(self, number: int, at: float, factor: str, seen: dict[str, Effect], bar: float) -> Finding:
         """In which groups a factor leaves play.
 
-        In all, where it clearly harms all together, except for groups that it clearly helps and, before the last look,
-        groups whose own samples do not agree: what has left cannot come back. At a lower bar, in those whose own
-        samples agree; and in one alone that it clearly harms.
+        In all, where it clearly harms all together, except for groups that it clearly helps and, before the last
+        look, groups whose own samples do not agree: what has left cannot come back. At a lower bar, in those whose
+        own samples agree; and in one alone that it clearly harms.
         """
         before = [finding for finding in self.findings if finding.factor == factor]
         groups = {g: together([*(f.seen[g] for f in before if g in f.seen), e]) for g, e in seen.items()}
@@ -299,10 +305,10 @@ class Trunk:
         sure = max(bar, self.options.sure)
         if common.z > sure:
             last = number == len(self.plan.looks) - 1
-            left = [g for g, e in own.items() if e.z > -BENEFIT and (last or groups[g].z > AGREEMENT)]
+            removed_in = [g for g, e in own.items() if e.z > -BENEFIT and (last or groups[g].z > AGREEMENT)]
         else:
-            left = [g for g, e in own.items() if e.z > (bar if common.z > bar else sure)]
-        return Finding(number, round(place, 4), factor, common, own, tuple(left), seen)
+            removed_in = [g for g, e in own.items() if e.z > (bar if common.z > bar else sure)]
+        return Finding(number, round(at, 4), factor, common, own, tuple(removed_in), seen)
 
 
 def tested_factors(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
@@ -313,21 +319,22 @@ def tested_factors(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
         basic |= dict.fromkeys(play.basic_factors)
         every |= dict.fromkeys(play.factors)
     if any(play.space.basics for play in plays.values()):
-        return list(basic)[:MOST_FACTORS], [name for name in every if name not in basic] if last else []
-    return [name for name in every if name != ALONE][:MOST_FACTORS], [ALONE] if last and ALONE in every else []
+        return list(basic)[:MAX_FACTORS], [name for name in every if name not in basic] if last else []
+    designed = [name for name in every if name != EVERY_SAMPLE][:MAX_FACTORS]
+    return designed, [EVERY_SAMPLE] if last and EVERY_SAMPLE in every else []
 
 
 def cooldowns_of_look(plays: Plays, *, first: bool, last: bool) -> int:
     """The number of cool-downs in a look, if nothing has left play before."""
     designed, single = tested_factors(plays, last=last)
-    return len(signs(len(designed), FEWEST_SPARE if first else 1)) + len(single)
+    return len(signs(len(designed), MIN_SPARE_CONTRASTS if first else 1)) + len(single)
 
 
 def describe(finding: Finding) -> str:
     """A finding in words."""
-    harm = f"{abs(finding.harm.harm):.3f} ± {finding.harm.se:.3f}"
-    side = "costs" if finding.harm.harm > 0 else "brings"
-    return f"{in_words(finding.factor)}: {side} {harm} in validation loss"
+    harm = f"{abs(finding.effect.harm):.3f} ± {finding.effect.se:.3f}"
+    verb = "raises" if finding.effect.harm > 0 else "lowers"
+    return f"{factor_in_words(finding.factor)}: {verb} the validation loss by {harm}"
 
 
 def common_play(plays: Plays) -> Play:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from augtree.policies.export import tree_in_words
-from augtree.transforms.traits import ALONE, GEOMETRY, TONES, TRAIT_WORDS
+from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES, TRAIT_WORDS
 
 if TYPE_CHECKING:
     from augtree.search.result import TreeResult
@@ -46,8 +46,8 @@ def verdict_of_check(result: TreeResult) -> str:
 
 def verdict_of_cooldowns(result: TreeResult) -> str:
     """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
-    out = [left_play(finding) for finding in result.out_of_play.values()]
-    if not result.findings or [f["look"] for f in result.findings if f["factor"] == ALONE] == [0]:
+    out = [removal_sentence(finding) for finding in result.out_of_play.values()]
+    if not result.findings or [f["look"] for f in result.findings if f["factor"] == EVERY_SAMPLE] == [0]:
         out += ["Nothing was tested for harm: everything stays in play."]
     elif not out:
         out = ["Nothing was found to do harm: everything stays in play."]
@@ -59,18 +59,19 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
     else:
         out.append(f"{tree_in_words(result.tree)} was clearly better than the mixture of what is in play.")
     count = len(result.members)
-    average = f"the average of {count} cool-downs" if count > 1 else "one cool-down, which no average beat"
+    average = f"the average of {count} cool-downs" if count > 1 else "one cool-down"
     if result.metric in result.measures:
         value = f"{result.metric} {result.measures[result.metric]:.4f} on the validation data that chose it"
-        out.append(f"The finished model is {average}: {value}.")
+        unhelpful = "; averaging did not help" if count == 1 and len(result.cooled) > 1 else ""
+        out.append(f"The finished model is {average}: {value}{unhelpful}.")
     return " ".join(out)
 
 
-def left_play(finding: Mapping[str, Any]) -> str:
+def removal_sentence(finding: Mapping[str, Any]) -> str:
     """Why something left play, in a sentence."""
     harm = f"{finding['harm']:.3f} ± {finding['se']:.3f}"
     name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
-    if finding["factor"] == ALONE:
+    if finding["factor"] == EVERY_SAMPLE:
         return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
     if finding["harm"] < CERTAIN * finding["se"]:
         return f"Out of play: {name}, more likely harmful than not ({harm} in validation loss)."
@@ -80,7 +81,7 @@ def left_play(finding: Mapping[str, Any]) -> str:
 def stays_in_play(result: TreeResult) -> list[str]:
     """Which of the factors that stay clearly help, and which show neither harm nor help, by the last look at each."""
     last = {finding["factor"]: finding for finding in result.findings}
-    stays = [finding for name, finding in last.items() if name not in result.out_of_play and name != ALONE]
+    stays = [finding for name, finding in last.items() if name not in result.out_of_play and name != EVERY_SAMPLE]
     words: dict[bool, list[str]] = {True: [], False: []}
     for finding in stays:
         helps = finding["harm"] < -CERTAIN * finding["se"]

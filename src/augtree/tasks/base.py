@@ -32,7 +32,8 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 class Task:
     """How a model is trained and judged. Each field is a parameter; each kind of task adds its own.
 
-    Tasks are values: they compare by their fields, and `dataclasses.replace` makes a changed one.
+    Tasks are values: they compare by their fields, and `dataclasses.replace` makes a changed one. None in `steps`,
+    `lr` and `weight_decay` stands for the default.
 
     Examples
     --------
@@ -60,15 +61,15 @@ class Task:
     epochs: float = 80
     """How many times a training goes through its samples."""
     steps: int | None = None
-    """The length of a training in steps; None leaves it to the epochs."""
+    """The length of a training in steps (default: by epochs)."""
     batch_size: int = 128
     """How many samples a step takes, at most."""
     optimizer: str = "sgd"
     """The optimizer: sgd, with Nesterov momentum, or adamw."""
     lr: float | None = None
-    """The highest learning rate; None is 0.1 for sgd and 0.002 for adamw."""
+    """The highest learning rate (default: 0.1 for sgd, 0.002 for adamw)."""
     weight_decay: float | None = None
-    """The weight decay; None is 0.0005 for sgd and 0.05 for adamw."""
+    """The weight decay (default: 0.0005 for sgd, 0.05 for adamw)."""
     momentum: float = 0.9
     """The momentum of sgd."""
     schedule: str = "constant-linear"

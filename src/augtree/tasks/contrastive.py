@@ -143,7 +143,7 @@ class ContrastiveTrainer(Trainer):
         self.labelled = self.rows
         self.rows = np.sort(np.concatenate([data.indices(split) for split in splits]))
         if len(self.rows) < 2:
-            raise ArgumentError("data", "must have at least 2 training samples, to tell one from another", data.name)
+            raise ArgumentError("data", "must have at least 2 training samples, to contrast", data.name)
         self.batch_size = min(task.batch_size, len(self.rows))
         self.total_steps = task.total_steps(len(self.rows))
         self.reference = find_for(data, "simclr" if data.domain == "image" else "graphcl")
@@ -154,7 +154,7 @@ class ContrastiveTrainer(Trainer):
         if not isinstance(getattr(model, "fc", None), nn.Linear) or not callable(getattr(model, "features", None)):
             raise TaskError(
                 "the model must have `features` (from a batch to [samples, features]) and a linear layer `fc` behind"
-                f" them, whose place the projection takes; {type(model).__name__} has not"
+                f" them, which the projection replaces; {type(model).__name__} has not"
             )
         with seeded(seed_of(seed, "projection")):
             model.fc = Projection(cast(nn.Linear, model.fc).in_features, self.task.dim)
@@ -166,9 +166,9 @@ class ContrastiveTrainer(Trainer):
         """Each epoch in whole batches: no sample is in one of them twice, unless there are too few for one."""
         return partial(stream_of_batches, rows, min(size or self.task.batch_size, len(rows)), seed=seed)
 
-    def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
+    def augmented(self, policy: Policy, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """Two views of each sample: pictures [samples, 2, ...], graphs as two batches."""
-        one, two = (self.view(policy, index, which, where, seed) for index in (1, 2))
+        one, two = (self.view(policy, index, rows, draw_ids, seed) for index in (1, 2))
         return torch.stack([one, two], 1) if self.pictures else (one, two)
 
     def split(self, inputs: Any, size: int) -> Sequence[Any]:
@@ -176,12 +176,14 @@ class ContrastiveTrainer(Trainer):
             return super().split(inputs, size)
         return list(zip(*(parts_of(view, size) for view in inputs), strict=True))
 
-    def view(self, policy: Policy, index: int, which: Rows, where: Rows, seed: int) -> Any:
+    def view(self, policy: Policy, index: int, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """The first or the second view, with draws of its own."""
         seed = seed_of(seed, "view", index)
         if index == 2 or self.task.views == "both":
-            return super().augmented(policy, which, where, seed)
-        return self.apply_policy(self.preprocess, self.batch(which), which, where, seed_of(seed, "preprocess"))
+            return super().augmented(policy, rows, draw_ids, seed)
+        return self.apply_policy(
+            self.preprocess, self.samples_on_device(rows), rows, draw_ids, seed_of(seed, "preprocess")
+        )
 
     # ---- the objective
 
@@ -200,9 +202,9 @@ class ContrastiveTrainer(Trainer):
     def output_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG002
         return view_losses(outputs)
 
-    def outer_inputs(self, policy: Policy, which: Rows, seed: int) -> Any:
+    def outer_inputs(self, policy: Policy, rows: Rows, seed: int) -> Any:
         """Views of validation samples."""
-        return self.augmented(policy, which, which, seed)
+        return self.augmented(policy, rows, rows, seed)
 
     @property
     def independent_outputs(self) -> bool:

@@ -13,7 +13,7 @@ from augtree.errors import need
 from augtree.training.metrics import Floats, Labels, allowed_metrics
 
 MAX_ITERATIONS = 1000
-NEVER = -1e3
+MIN_LOGIT = -1e3
 """The logit of a class that the classifier has not seen."""
 
 
@@ -70,6 +70,6 @@ class Column:
         scores = np.zeros(len(scaled)) if self.model is None else self.model.decision_function(scaled)
         if scores.ndim == 1:  # scikit-learn gives the difference of two classes
             scores = np.stack([np.zeros(len(scaled)), scores], 1)[:, : len(self.seen)]
-        out = np.full((len(scaled), self.classes), NEVER)
-        out[:, self.seen] = np.maximum(scores, NEVER)
+        out = np.full((len(scaled), self.classes), MIN_LOGIT)
+        out[:, self.seen] = np.maximum(scores, MIN_LOGIT)
         return out

@@ -109,21 +109,22 @@ class SemiSupervisedTrainer(ClassificationTrainer):
         ones, each of them comes with unlabelled ones of its group, so that groups have the same weight among both.
         """
         size = min(self.task.batch_size, len(rows))
-        more = size * self.task.ratio
+        unlabelled_size = size * self.task.ratio
         pool, pool_seed = self.pool(rows), seed_of(seed, "unlabelled")
         if order is None:
             order, unlabelled_order = self.order_of(rows, seed), self.order_of(pool, pool_seed)
         else:
-            unlabelled_order = unlabelled_beside(order, self.task.ratio, self.data, pool, pool_seed)
-        for start, count in chunks(first, steps, self.augmented_at_once(more) if self.pictures else 1):
-            labelled, unlabelled = order(start * size, count * size), unlabelled_order(start * more, count * more)
+            unlabelled_order = unlabelled_of_same_group(order, self.task.ratio, self.data, pool, pool_seed)
+        for start, count in chunks(first, steps, self.augmented_at_once(unlabelled_size) if self.pictures else 1):
+            labelled = order(start * size, count * size)
+            unlabelled = unlabelled_order(start * unlabelled_size, count * unlabelled_size)
             labels = self.labels_of(labelled[0])
             own, plain, strong = self.labelled_and_views(policy, labelled, unlabelled, seed)
             if not self.pictures:
                 yield joined(own, plain, strong), labels
                 continue
             for i in range(count):
-                part, views = slice(i * size, (i + 1) * size), slice(i * more, (i + 1) * more)
+                part, views = slice(i * size, (i + 1) * size), slice(i * unlabelled_size, (i + 1) * unlabelled_size)
                 yield torch.cat((own[part], plain[views], strong[views])), labels[part]
 
     def pool(self, rows: Rows) -> Rows:
@@ -175,13 +176,13 @@ class SemiSupervisedTrainer(ClassificationTrainer):
         probabilities = (-entropy(logits.detach(), targets)).exp()
         return annealed(entropy(logits, targets * (1 - smoothing) + smoothing / 2), probabilities, threshold)
 
-    def inner_inputs(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
+    def inner_inputs(self, policy: Policy, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """Labelled samples as a step has them, and both views of unlabelled ones of their groups."""
-        pool_seed = seed_of(seed, "unlabelled", int(where[0]))
-        others = unlabelled_beside(
-            lambda *_: (which, where), self.task.ratio, self.data, self.pool(self.rows), pool_seed
+        pool_seed = seed_of(seed, "unlabelled", int(draw_ids[0]))
+        others = unlabelled_of_same_group(
+            lambda *_: (rows, draw_ids), self.task.ratio, self.data, self.pool(self.rows), pool_seed
         )
-        views = self.labelled_and_views(policy, (which, where), others(0, len(which) * self.task.ratio), seed)
+        views = self.labelled_and_views(policy, (rows, draw_ids), others(0, len(rows) * self.task.ratio), seed)
         return torch.cat(views) if self.pictures else joined(*views)
 
     def inner_outputs(
@@ -205,7 +206,7 @@ class SemiSupervisedTrainer(ClassificationTrainer):
         return outputs, torch.cat((supervised * (1 + task.ratio), losses), 1).flatten(), curvature
 
 
-def unlabelled_beside(order: Order, ratio: int, data: Dataset, pool: Rows, seed: int) -> Order:
+def unlabelled_of_same_group(order: Order, ratio: int, data: Dataset, pool: Rows, seed: int) -> Order:
     """For each labelled sample of an order, `ratio` samples of its group, drawn from the pool by position alone."""
     groups = data.groups[pool]
     pool, sizes = pool[np.argsort(groups, kind="stable")], np.bincount(groups, minlength=len(data.group_names))
@@ -219,7 +220,7 @@ def unlabelled_beside(order: Order, ratio: int, data: Dataset, pool: Rows, seed:
             raise DataError(f"{data.name}: every group needs unlabelled samples, got none in {name}")
         places = np.arange(start, start + count)
         draw = Key.of(seed, places, role="unlabelled").uniform()
-        which = pool[starts[group] + np.minimum((draw * sizes[group]).astype(np.int64), sizes[group] - 1)]
-        return which, which + (places << 32)
+        chosen = pool[starts[group] + np.minimum((draw * sizes[group]).astype(np.int64), sizes[group] - 1)]
+        return chosen, chosen + (places << 32)
 
     return unlabelled

@@ -51,9 +51,9 @@ class Trainer(ModelTrainer):
         """Whether each column of the outputs is a yes or no of its own, and not one of several classes."""
         return self.data.multilabel
 
-    def inner_inputs(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
+    def inner_inputs(self, policy: Policy, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """Training samples as the group-weighted (inner) loss sees them."""
-        return self.augmented(policy, which, where, seed)
+        return self.augmented(policy, rows, draw_ids, seed)
 
     def inner_outputs(
         self, inputs: Any, labels: Tensor, forward: Callable[[Any], Any] | None = None
@@ -66,9 +66,9 @@ class Trainer(ModelTrainer):
             outputs = self.outputs(inputs, len(labels), forward or self.model).float()
         return outputs, self.output_losses(outputs, labels), torch.ones_like(outputs[:, :1])
 
-    def outer_inputs(self, policy: Policy, which: Rows, seed: int) -> Any:  # noqa: ARG002
+    def outer_inputs(self, policy: Policy, rows: Rows, seed: int) -> Any:  # noqa: ARG002
         """Validation samples as the outer loss, which judges the weights of groups, sees them: unchanged."""
-        return self.batch(which)
+        return self.samples_on_device(rows)
 
     # ---- judging
 

@@ -18,7 +18,7 @@ ALIGNED = 64
 """Each weight starts at a multiple of this many numbers, since kernels are faster on aligned memory."""
 
 
-class Weights:
+class ParameterVector:
     """The weights and gradients of a model, each in one vector."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -58,7 +58,7 @@ def like(vector: Tensor, parameter: Tensor) -> Tensor:
 class Sgd:
     """Stochastic gradient descent with Nesterov's momentum, as in torch.optim.SGD."""
 
-    weights: Weights
+    weights: ParameterVector
     momentum: float
     decay: float
 
@@ -69,7 +69,7 @@ class Sgd:
         """The learning rates."""
         return torch.tensor([[-rate] for rate in rates], dtype=torch.float32)
 
-    def update(self, weights: Weights, scalars: Tensor) -> None:
+    def update(self, weights: ParameterVector, scalars: Tensor) -> None:
         """One step."""
         gradient, momentum = weights.grads, self.moments["momentum"]
         gradient.add_(weights.values, alpha=self.decay)
@@ -82,7 +82,7 @@ class Sgd:
 class AdamW:
     """Adam with decoupled weight decay, as in torch.optim.AdamW."""
 
-    weights: Weights
+    weights: ParameterVector
     decay: float
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
@@ -98,7 +98,7 @@ class AdamW:
             rows.append([1 - rate * self.decay, -rate / (1 - one**step), (1 - two**step) ** 0.5])
         return torch.tensor(rows, dtype=torch.float32)
 
-    def update(self, weights: Weights, scalars: Tensor) -> None:
+    def update(self, weights: ParameterVector, scalars: Tensor) -> None:
         """One step."""
         first, second = self.moments["first"], self.moments["second"]
         first.lerp_(weights.grads, 1 - self.betas[0])

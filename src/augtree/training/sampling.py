@@ -23,13 +23,13 @@ def stream(rows: Rows, start: int, count: int, seed: int) -> tuple[Rows, Rows]:
     Such a position differs between epochs and samples, and does not depend on which other samples there are.
     """
     size = len(rows)
-    which, where = [], []
+    chosen, draw_ids = [], []
     for epoch in range(start // size, (start + count - 1) // size + 1):
         order = shuffled(rows.tobytes(), seed, epoch)
         low, high = max(start - epoch * size, 0), min(start + count - epoch * size, size)
-        which.append(order[low:high])
-        where.append(order[low:high] + (epoch << 32))
-    return np.concatenate(which), np.concatenate(where)
+        chosen.append(order[low:high])
+        draw_ids.append(order[low:high] + (epoch << 32))
+    return np.concatenate(chosen), np.concatenate(draw_ids)
 
 
 def stream_of_batches(rows: Rows, size: int, start: int, count: int, seed: int) -> tuple[Rows, Rows]:
@@ -40,8 +40,8 @@ def stream_of_batches(rows: Rows, size: int, start: int, count: int, seed: int) 
     for low, high in zip([start, *ends[:-1]], ends, strict=True):
         dropped = low // epoch * (len(rows) - epoch)
         parts.append(stream(rows, low + dropped, high - low, seed))
-    which, where = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return which, where
+    chosen, draw_ids = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return chosen, draw_ids
 
 
 @lru_cache(maxsize=4)

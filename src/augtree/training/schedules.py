@@ -24,7 +24,7 @@ def rates(schedule: str, steps: int, *, warmup: float, decay: float) -> list[flo
     rest = steps - rise
     if schedule == "constant-linear":
         fall = min(rest, round(decay * steps))
-        return warm_up(rise) + [1.0] * (rest - fall) + cool_down(fall)
+        return warm_up(rise) + [1.0] * (rest - fall) + cooldown_rates(fall)
     return warm_up(rise) + [(1 + math.cos(math.pi * i / rest)) / 2 for i in range(rest)]
 
 
@@ -33,10 +33,10 @@ def warm_up(steps: int) -> list[float]:
     return [(i + 1) / (steps + 1) for i in range(steps)]
 
 
-def cool_down(steps: int) -> list[float]:
+def cooldown_rates(steps: int) -> list[float]:
     """A line from the highest rate towards zero.
 
-    >>> cool_down(4)
+    >>> cooldown_rates(4)
     [1.0, 0.75, 0.5, 0.25]
     """
     return [1 - i / steps for i in range(steps)]

@@ -23,7 +23,7 @@ from augtree.policies import Forest
 from augtree.training.cuda_graph import Recording
 from augtree.training.device import autocast, configure_libraries, determinism, device_of, pictures_on
 from augtree.training.normalisation import normalisation
-from augtree.training.optimizers import AdamW, Optimizer, Sgd, Weights
+from augtree.training.optimizers import AdamW, Optimizer, ParameterVector, Sgd
 from augtree.training.sampling import Order, Rows, require_rows, stream
 from augtree.training.state import Passes, State, named_tensors, seed_of, seeded
 from augtree.transforms import Identity
@@ -79,7 +79,7 @@ class ModelTrainer:
         self.model = self.build_model(0).to(self.device)
         if self.device.type == "cuda" and self.pictures:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.weights = Weights(self.model)
+        self.weights = ParameterVector(self.model)
         if self.task.optimizer == "sgd":
             self.optimizer: Optimizer = Sgd(self.weights, self.task.momentum, self.task.effective_weight_decay)
         else:
@@ -87,7 +87,7 @@ class ModelTrainer:
         self.forward = torch.compile(self.model) if self.task.compile else self.model
 
     @property
-    def passes_a_step(self) -> int:
+    def passes_per_step(self) -> int:
         """Samples that a step takes through the model, forwards and backwards."""
         return 2 * self.views * self.batch_size
 
@@ -111,14 +111,14 @@ class ModelTrainer:
 
     def fresh(self, seed: int) -> State:
         """The state before any training; loaded weights (`weights=`) are the same for all seeds."""
-        new, own = named_tensors(self.build_model(seed_of(seed, "init"))), named_tensors(self.model)
-        if {name: tensor.shape for name, tensor in new.items()} != {name: t.shape for name, t in own.items()}:
+        new, current = named_tensors(self.build_model(seed_of(seed, "init"))), named_tensors(self.model)
+        if {name: tensor.shape for name, tensor in new.items()} != {name: t.shape for name, t in current.items()}:
             raise TaskError("the model function must make a module of the same form each time, got two forms")
-        shared = [name for name in new if new[name] is own[name]]
+        shared = [name for name in new if new[name] is current[name]]
         if shared:
             raise TaskError(f"the model function must make a new module each time, got the old {shared[0]}")
         with torch.no_grad():
-            for name, tensor in own.items():
+            for name, tensor in current.items():
                 tensor.copy_(new[name])
             for moment in self.optimizer.moments.values():
                 moment.zero_()
@@ -138,16 +138,16 @@ class ModelTrainer:
 
     def load(self, state: State) -> None:
         """Copy a state into the model and its optimizer."""
-        own = self._tensors()
-        if own.keys() != state.tensors.keys():
-            raise TaskError(f"a state must be of this model, got {sorted(state.tensors)} for {sorted(own)}")
+        current = self._tensors()
+        if current.keys() != state.tensors.keys():
+            raise TaskError(f"a state must be of this model, got {sorted(state.tensors)} for {sorted(current)}")
         for name, tensor in state.tensors.items():
-            if tensor.shape != own[name].shape:
-                expected, got = list(own[name].shape), list(tensor.shape)
+            if tensor.shape != current[name].shape:
+                expected, got = list(current[name].shape), list(tensor.shape)
                 raise TaskError(f"a state must be of this model: {name} must have the shape {expected}, got {got}")
         with torch.no_grad():
             for name, tensor in state.tensors.items():
-                own[name].copy_(tensor)
+                current[name].copy_(tensor)
 
     def _tensors(self) -> dict[str, Tensor]:
         # Read anew each time, since a model may replace a buffer by a new one.
@@ -226,7 +226,7 @@ class ModelTrainer:
     def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
         """One step; for pictures on a GPU it is recorded, and reads nothing but its arguments and the model."""
         if self.device.type == "cuda" and self.pictures:
-            self.recorded("step", self.step, (inputs, labels, scalars, loss_scalars))
+            self.replay("step", self.step, (inputs, labels, scalars, loss_scalars))
         else:
             self.step(inputs, labels, scalars, loss_scalars)
 
@@ -241,8 +241,8 @@ class ModelTrainer:
         """The loss of a training step."""
         raise NotImplementedError
 
-    def recorded(self, name: object, function: Callable[..., Any], inputs: Sequence[Tensor]) -> Any:
-        """The value of a function that may change the model: recorded once for each name, then replayed."""
+    def replay(self, name: object, function: Callable[..., Any], inputs: Sequence[Tensor]) -> Any:
+        """The value of a function of tensors: recorded as a CUDA graph once for each name, then replayed."""
         recording = self.recordings.get(name)
         if recording is None or not recording.takes(inputs):
             self.recordings.pop(name, None)
@@ -264,9 +264,9 @@ class ModelTrainer:
         order = self.order_of(rows, seed) if order is None else order
         size = min(self.task.batch_size, len(rows))
         for start, count in chunks(first, steps, self.augmented_at_once(size)):
-            which, where = order(start * size, count * size)
-            inputs = self.augmented(policy, which, where, seed)
-            yield from zip(self.split(inputs, size), self.labels_of(which).split(size), strict=True)
+            batch_rows, draw_ids = order(start * size, count * size)
+            inputs = self.augmented(policy, batch_rows, draw_ids, seed)
+            yield from zip(self.split(inputs, size), self.labels_of(batch_rows).split(size), strict=True)
 
     def augmented_at_once(self, size: int) -> int:
         """How many batches of this size are augmented in one call."""
@@ -280,31 +280,33 @@ class ModelTrainer:
         """Inputs in batches of this size."""
         return inputs.split(size) if self.pictures else parts_of(inputs, size)
 
-    def augmented(self, policy: Policy, which: Rows, where: Rows, seed: int) -> Any:
-        """Samples after preprocessing and policy; `where` is what their draws depend on."""
-        batch = self.apply_policy(self.preprocess, self.batch(which), which, where, seed_of(seed, "preprocess"))
-        return self.apply_policy(policy, batch, which, where, seed_of(seed, "policy"))
+    def augmented(self, policy: Policy, rows: Rows, draw_ids: Rows, seed: int) -> Any:
+        """Samples after preprocessing and policy; their draws depend on `draw_ids`."""
+        batch = self.apply_policy(
+            self.preprocess, self.samples_on_device(rows), rows, draw_ids, seed_of(seed, "preprocess")
+        )
+        return self.apply_policy(policy, batch, rows, draw_ids, seed_of(seed, "policy"))
 
-    def apply_policy(self, policy: Policy, batch: Any, which: Rows, where: Rows, seed: int) -> Any:
+    def apply_policy(self, policy: Policy, batch: Any, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """A batch of these samples after a policy; in a forest each has the tree of its group."""
-        groups: dict[str, Any] = {"groups": [self.group_of[i] for i in which]} if isinstance(policy, Forest) else {}
-        out = policy(batch, seed=seed, index=where, **groups)
+        groups: dict[str, Any] = {"groups": [self.group_of[i] for i in rows]} if isinstance(policy, Forest) else {}
+        out = policy(batch, seed=seed, index=draw_ids, **groups)
         if self.pictures and out.dtype != torch.uint8:
             raise TaskError(f"a policy must give uint8 pictures in training, got {out.dtype} from {policy}")
         return out
 
-    def batch(self, which: Rows) -> Any:
-        """Samples, on the device."""
+    def samples_on_device(self, rows: Rows) -> Any:
+        """Samples as one batch, on the device."""
         if self.pictures:
-            rows = torch.from_numpy(which).to(self.samples.device)
-            return self.samples.index_select(0, rows).to(self.device)
+            index = torch.from_numpy(rows).to(self.samples.device)
+            return self.samples.index_select(0, index).to(self.device)
         from torch_geometric.data import Batch
 
-        return Batch.from_data_list([self.data.samples[i] for i in which]).to(self.device)
+        return Batch.from_data_list([self.data.samples[i] for i in rows]).to(self.device)
 
-    def labels_of(self, which: Rows) -> Tensor:
+    def labels_of(self, rows: Rows) -> Tensor:
         """Labels of samples, on the device."""
-        return self.labels[torch.from_numpy(which).to(self.device)]
+        return self.labels[torch.from_numpy(rows).to(self.device)]
 
     def normalised(self, inputs: Any) -> Any:
         """Pictures as the model takes them; graphs as they are."""
@@ -332,7 +334,7 @@ class ModelTrainer:
             out = []
             for start in range(0, len(rows), at_once):
                 part = rows[start : start + at_once]
-                batch = self.batch(part)
+                batch = self.samples_on_device(part)
                 if policy is not None:
                     batch = self.apply_policy(policy, batch, part, part, seed)
                 with self.precision():

@@ -13,8 +13,8 @@ from augtree.keys import Key
 from augtree.transforms.base import Policy, Stage, Transform, common_domain
 from augtree.transforms.pictures import Shape
 
-LONGEST_CHAIN = 64
-MOST_CHOICES = 256
+MAX_CHAIN_STEPS = 64
+MAX_CHOICES = 256
 CHOICE = 8
 """The counter of the draw that chooses an operation; an operation's own draws come before it."""
 
@@ -69,8 +69,8 @@ class Chain(Composite):
     """Transforms, each alone or with the probability that it is applied."""
 
     def __post_init__(self) -> None:
-        rule = f"must be a list of at most {LONGEST_CHAIN} steps"
-        steps = pairs_of("steps", self.steps, range(LONGEST_CHAIN + 1), rule, "p")
+        rule = f"must be a list of at most {MAX_CHAIN_STEPS} steps"
+        steps = pairs_of("steps", self.steps, range(MAX_CHAIN_STEPS + 1), rule, "p")
         for i, (transform, p) in enumerate(steps):
             number(f"steps/{i}/p", p, 0, 1)
             if transform.whole and p not in (0, 1):
@@ -129,8 +129,8 @@ class OneOf(Composite):
     """Transforms, each alone or with its relative weight, which is 1 by default."""
 
     def __post_init__(self) -> None:
-        rule = f"must be a list of 1 to {MOST_CHOICES} transforms"
-        given = pairs_of("choices", self.choices, range(1, MOST_CHOICES + 1), rule, "weight")
+        rule = f"must be a list of 1 to {MAX_CHOICES} transforms"
+        given = pairs_of("choices", self.choices, range(1, MAX_CHOICES + 1), rule, "weight")
         choices = []
         for i, (transform, weight) in enumerate(given):
             if transform.whole:

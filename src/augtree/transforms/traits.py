@@ -10,8 +10,9 @@ from augtree.transforms.composites import Chain, OneOf
 from augtree.transforms.crops import RandomCrop
 from augtree.transforms.geometry import Geometry
 
-GEOMETRY, TONES, STRONG, ALONE = "geometry", "tones", "strong ratios", "samples left alone"
-"""ALONE is no trait but a factor of its own: whether half of the samples should not be augmented at all."""
+GEOMETRY, TONES, STRONG = "geometry", "tones", "strong ratios"
+EVERY_SAMPLE = "samples left alone"
+"""The factor "augment every sample"; without it, half of the samples stay unaugmented."""
 STRONGER_THAN = 0.25
 """Ratios of graphs from here on are strong."""
 TRAIT_WORDS = {
@@ -22,7 +23,7 @@ TRAIT_WORDS = {
     GEOMETRY: "geometry (shears, shifts, small turns)",
     TONES: "tones (brightness, colours, contrast, ...)",
     STRONG: "strong ratios",
-    ALONE: "augmenting every sample",
+    EVERY_SAMPLE: "augmenting every sample",
 }
 """What factors are called in sentences."""
 TONAL = (

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from augtree.data.graphs.tu import tu_dataset
-from augtree.data.load import READERS, reader_of
+from augtree.data.load import READERS, reader_by_name
 from augtree.data.named.catalogue import CATALOGUE, SETS, present
 
 TU = ("COLLAB", "DD", "IMDB-BINARY", "MUTAG", "NCI1", "PROTEINS", "REDDIT-BINARY")
@@ -12,7 +12,7 @@ TU = ("COLLAB", "DD", "IMDB-BINARY", "MUTAG", "NCI1", "PROTEINS", "REDDIT-BINARY
 def test_every_set_has_a_reader_and_every_reader_a_set(tmp_path):
     assert [one.name for one in SETS] == list(CATALOGUE)
     assert {*CATALOGUE} == {*READERS, *TU}
-    assert all(reader_of(name, tmp_path) == (tu_dataset, None) for name in TU)
+    assert all(reader_by_name(name, tmp_path) == (tu_dataset, None) for name in TU)
 
 
 def test_every_set_says_what_it_is_and_where_it_is_from():

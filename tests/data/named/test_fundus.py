@@ -142,4 +142,4 @@ def test_a_broken_picture_is_left_out_and_named(tmp_path):
     assert len(data) == 29
     assert data.labels[:5].tolist() == [0, 1, 2, 4, 0]
     assert data.samples[3].tolist() == whole.samples[4].tolist()
-    assert any("1 of 30 pictures are broken and left out" in note for note in data.notes)
+    assert any("1 of 30 pictures are unreadable and left out" in note for note in data.notes)

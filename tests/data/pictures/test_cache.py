@@ -155,7 +155,7 @@ def test_broken_pictures_are_listed_and_left_out(folder, kept):
         data = read_folder(folder, cache=kept)
         (entry,) = entries(kept)
         assert data.notes[-2] == (
-            "2 of 10 pictures are broken and left out: line 5: 3.png: is no picture that Pillow knows; "
+            "2 of 10 pictures are unreadable and left out: line 5: 3.png: is no picture that Pillow knows; "
             f"line 7: 5.png: there is no such file; all are listed in {entry}/broken.csv"
         )
         left = [0, 1, 2, 4, 6, 7, 8, 9]

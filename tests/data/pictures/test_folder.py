@@ -258,7 +258,7 @@ def test_pictures_that_cannot_be_read_are_listed(tmp_path, zipped):
     with pytest.raises(DataError) as caught:
         read_folder(pack(folder, tmp_path / "set.zip") if zipped else folder)
     lines = str(caught.value).splitlines()
-    assert lines[0].endswith("index.csv: at least half of the pictures must be readable; 6 of 10 are broken:")
+    assert lines[0].endswith("index.csv: at least half of the pictures must be readable; 6 of 10 are unreadable:")
     assert lines[1] == "  line 3: ../secret.png: cannot be read (it is outside of the folder)"
     assert lines[2] == "  line 5: missing.png: there is no such file"
     assert lines[3].startswith("  line 6: /")
@@ -275,7 +275,9 @@ def test_a_broken_picture_is_left_out_and_named(tmp_path):
     expected = read_folder(tmp_path)
     (tmp_path / "dog" / "1.png").write_text("x")
     data = read_folder(tmp_path)
-    assert data.notes[-1] == ("1 of 10 pictures are broken and left out: dog/1.png: is no picture that Pillow knows")
+    assert (
+        data.notes[-1] == "1 of 10 pictures are unreadable and left out: dog/1.png: is no picture that Pillow knows"
+    )
     left = [0, 1, 2, 3, 4, 5, 7, 8, 9]
     assert values(data) == [0, 1, 2, 3, 4, 0, 2, 3, 4]
     assert data.split.tolist() == expected.split[left].tolist()
@@ -290,7 +292,7 @@ def test_a_class_that_is_broken_as_a_whole(tmp_path):
     )
     (folder / "3.png").write_text("x")
     with pytest.raises(
-        DataError, match="but training samples of rare lost all; 1 of 10 are broken:\n  line 5: 3.png"
+        DataError, match="but training samples of rare lost all; 1 of 10 are unreadable:\n  line 5: 3.png"
     ):
         read_folder(folder)
 
@@ -318,7 +320,7 @@ def test_damaged_zip_files_are_refused_or_read_as_they_were(tmp_path):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         try:
             data = read_folder(path)
-            assert data.fingerprint == expected or "pictures are broken and left out" in data.notes[-1]
+            assert data.fingerprint == expected or "pictures are unreadable and left out" in data.notes[-1]
             told += data.fingerprint != expected
         except DataError:
             refused += 1

@@ -31,13 +31,14 @@ def test_what_would_lose_all(broken, lost):
     with pytest.raises(DataError) as caught:
         check(*broken)
     lines = str(caught.value).splitlines()
-    assert lines[0] == f"{message}{len(broken)} of 8 are broken:"
+    assert lines[0] == f"{message}{len(broken)} of 8 are unreadable:"
     assert lines[1] == f"  {broken[0]}.png: gone"
 
 
-def test_half_may_be_broken_and_no_more():
+def test_half_may_be_unreadable_and_no_more():
     check(0, 1, 4, 6, groups=GROUPS * 0)
-    with pytest.raises(DataError, match="here: at least half of the pictures must be readable; 5 of 8 are broken:"):
+    rule = "here: at least half of the pictures must be readable"
+    with pytest.raises(DataError, match=f"{rule}; 5 of 8 are unreadable:"):
         check(0, 1, 2, 4, 6, groups=GROUPS * 0)
 
 
@@ -56,7 +57,7 @@ def test_several_labels():
 def test_the_note():
     assert note_for(NAMES, {}, None) == ()
     assert note_for(NAMES, {3: "gone"}, Path("x")) == (
-        "1 of 8 pictures are broken and left out: 3.png: gone; all are listed in x/broken.csv",
+        "1 of 8 pictures are unreadable and left out: 3.png: gone; all are listed in x/broken.csv",
     )
     (many,) = note_for(NAMES, dict.fromkeys(range(7), "gone"), None)
     assert many.endswith("4.png: gone; and 2 more")

@@ -58,8 +58,8 @@ def test_a_look_has_no_fewer_steps_than_the_shortest_and_no_more_than_a_quarter(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"looks": [0.3]}, "looks must be places in order"),
-        ({"looks": (0.6, 0.3)}, "looks must be places in order"),
+        ({"looks": [0.3]}, "looks must be a tuple of increasing lengths"),
+        ({"looks": (0.6, 0.3)}, "looks must be a tuple of increasing lengths"),
         ({"looks": (0.0,)}, "looks must be a number in"),
         ({"cool": 0}, "cool must be a number in"),
         ({"last": 0}, "last must be a whole number from 1"),

@@ -27,7 +27,7 @@ FINDINGS = (
     *("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Effusion", "Emphysema", "Fibrosis", "Hernia"),
     *("Infiltration", "Mass", "Nodule", "Pleural_Thickening", "Pneumonia", "Pneumothorax"),
 )
-NOTHING = "No Finding"
+NO_FINDING = "No Finding"
 LISTS = {"train_val_list.txt": 0, "test_list.txt": 2}
 COLUMNS = {"patient": ("Patient ID",), "view": ("View Position",), "sex": ("Patient Gender", "Patient Sex")}
 """Further columns, and their names in the two editions of the table."""
@@ -98,10 +98,10 @@ def read_entries(folder: Path) -> Columns:
 
 def findings_of(folder: Path, cell: str) -> list[str]:
     """The labels of a cell; "No Finding" is none."""
-    found = [] if cell == NOTHING else cell.split("|")
+    found = [] if cell == NO_FINDING else cell.split("|")
     for name in found:
         if name not in FINDINGS:
-            rule = f"a finding must be one of {', '.join(FINDINGS)} or {NOTHING}"
+            rule = f"a finding must be one of {', '.join(FINDINGS)} or {NO_FINDING}"
             raise DataError(f"{folder}: {rule}, got {shown(cell)}")
     return found
 

@@ -23,7 +23,7 @@ from augtree.errors import ArgumentError, DataError, shown
 GRADES = ("0", "1", "2", "3", "4")
 DAVIS = {"ndr": "0", "sdr": "1", "ppdr": "3", "pdr": "4"}
 """Jinchi's modified Davis scale on the five grades; sdr covers both 1 and 2."""
-FOUR = {"0": "0", "1": "1-2", "2": "1-2", "3": "3", "4": "4"}
+FOUR_GRADES = {"0": "0", "1": "1-2", "2": "1-2", "3": "3", "4": "4"}
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 
 
@@ -72,7 +72,7 @@ def read_retinopathy(
     if grades not in (4, 5):
         raise ArgumentError("grades", "must be 4 or 5", grades)
     parts, how = [READERS[name](Path(root), partial) for name in UNION], Decoding(size, cache, progress)
-    scale = FOUR if grades == 4 else {grade: grade for grade in GRADES}
+    scale = FOUR_GRADES if grades == 4 else {grade: grade for grade in GRADES}
     same = [replace(part, grades=tuple(scale[DAVIS.get(grade, grade)] for grade in part.grades)) for part in parts]
     classes = tuple(dict.fromkeys(scale.values()))
     note = "jinchi's sdr is grade 1" if grades == 5 else "grades 1 and 2 are one class, as jinchi's sdr"

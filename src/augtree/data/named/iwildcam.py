@@ -27,7 +27,7 @@ SCHEMES = {
     "id": {"train": 0, "id_val": 1, "id_test": 2},
 }
 """WILDS' names of the splits: "ood" judges on cameras that were never trained on, "id" on those that were."""
-OTHERS = ("train", "val", "test", "id_val", "id_test")
+SPLIT_VALUES = ("train", "val", "test", "id_val", "id_test")
 
 
 def read_iwildcam(
@@ -88,8 +88,8 @@ def read_iwildcam(
 def check_splits(folder: Path, names: tuple[str, ...]) -> None:
     """The splits are those of WILDS."""
     for row, name in enumerate(names):
-        if name not in OTHERS:
-            rule = f"split must be one of {', '.join(OTHERS)}"
+        if name not in SPLIT_VALUES:
+            rule = f"split must be one of {', '.join(SPLIT_VALUES)}"
             raise DataError(f"{folder / 'metadata.csv'} picture {row + 1}: {rule}, got {shown(name)}")
 
 

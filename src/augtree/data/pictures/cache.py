@@ -78,7 +78,7 @@ class Entry:
     ) -> None:
         """Keep pictures as they come, as a whole or not at all; the other states of the same set are removed.
 
-        `shape` is the shape if no picture is broken; `about` and `broken` are called at the end.
+        `shape` is the shape if every picture is readable; `about` and `broken` are called at the end.
         """
         part = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         with writable(self.path.parent):
@@ -94,7 +94,7 @@ class Entry:
                     write_through(part / "broken.csv", lines.getvalue().encode(errors="surrogateescape"))
                 facts = {"format": FORMAT, "shape": [count, *shape[1:]], **about()}
                 write_through(part / "about.json", json.dumps(facts, indent=1).encode() + b"\n")
-                settle(part)
+                sync_folder(part)
                 self._put(part)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
@@ -108,11 +108,11 @@ class Entry:
             except OSError:
                 if self.read() is None:
                     raise
-        settle(self.path.parent)
+        sync_folder(self.path.parent)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Wait until no other process decodes this set; what one left half done goes, and in the end older states."""
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock of this set, so that one process decodes it; unfinished and outdated entries are removed."""
         folder = self.path.parent
         with writable(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ def write_through(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def settle(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Flush the names of files to the disk, where the system can."""
     if os.name == "posix":
         number = os.open(folder, os.O_RDONLY)
@@ -284,17 +284,17 @@ def gathered(samples: Tensor, rows: NDArray[np.int64]) -> Tensor:
 
 
 def to_pickle(samples: Any) -> Any:
-    """What stands for samples in another process: the place of a mapped tensor, everything else itself."""
+    """What is pickled for samples: the `Mapped` of a mapped tensor; anything else as it is."""
     return getattr(samples, MAPPED, samples)
 
 
-def from_pickle(stands: Any) -> Any:
+def from_pickle(handle: Any) -> Any:
     """The samples again."""
-    if not isinstance(stands, Mapped):
-        return stands
+    if not isinstance(handle, Mapped):
+        return handle
     try:
-        return stands.open()
+        return handle.open()
     except (OSError, ValueError) as error:
         raise DataError(
-            f"decoded pictures must be at {stands.path}, as where they were sent from ({error})"
+            f"decoded pictures must be at {handle.path}, as where they were sent from ({error})"
         ) from error

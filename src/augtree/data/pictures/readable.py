@@ -124,7 +124,7 @@ def all_but(count: int, problems: Iterable[int]) -> NDArray[np.int64]:
     return np.flatnonzero(left)
 
 
-NOTHING = Rule(True, None, 1, 1)
+EMPTY_RULE = Rule(True, None, 1, 1)
 
 
 class Decoding:
@@ -136,7 +136,7 @@ class Decoding:
         self.headers: dict[int, Header] = {}
         for found in self._worked(self._headers, range(len(openers)), AT_ONCE):
             self.headers.update(found)
-        self.rule, self.notes = decide(list(self.headers.values()), size) if self.headers else (NOTHING, ())
+        self.rule, self.notes = decide(list(self.headers.values()), size) if self.headers else (EMPTY_RULE, ())
         self.shape = (len(self.headers), *self.rule.shape)
         self.bytes = math.prod(self.shape)
 
@@ -151,7 +151,7 @@ class Decoding:
 
     def into_cache(self, entry: Entry) -> Readable:
         """Decode all into a file, unless another process has done so by now."""
-        with entry.alone():
+        with entry.exclusive():
             if entry.read() is None:
                 entry.write(self.shape, self.blocks(), self._about, self._broken)
             found = entry.read()

@@ -14,7 +14,7 @@ from augtree.data.splits import strata
 from augtree.errors import TaskError, number
 from augtree.keys import Key
 from augtree.policies import Tree
-from augtree.runs.checkpoints import Checkpoints, Model
+from augtree.runs.checkpoints import Checkpoints, LazyState
 from augtree.runs.events import Event, Watch, silent
 from augtree.runs.failures import BudgetSpentError, attempt
 from augtree.runs.store import Run, Unit
@@ -93,7 +93,7 @@ class ScoringContext:
             self.check_budget()
         return self.run.unit(key, work)
 
-    def training(self, key: str, train: Callable[[], State]) -> Model:
+    def training(self, key: str, train: Callable[[], State]) -> LazyState:
         """A training as a unit of the run, if there is budget for it."""
         if self.run.find(key) is None:
             self.check_budget()

@@ -21,6 +21,9 @@ BUDGET = 2.0
 class Cooldown(ScorerOptions):
     """The options of the scorer cooldown. What the defaults rest on: docs/search-study.md.
 
+    It makes no Scorer of its own: `search_by_cooldowns` runs the whole search, and `FinalCooldowns` is its Scorer for
+    Algorithm 1.
+
     A factor leaves play where its harm exceeds a number of standard errors. At the last look this is low for basics,
     since a harmful flip costs more than a missing one, and high for factors of the styles, since whatever is learned
     slowly looks harmful for a while.
@@ -58,9 +61,9 @@ class Cooldown(ScorerOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.looks, tuple) or list(self.looks) != sorted(set(self.looks)):
-            raise ArgumentError("looks", "must be places in order, such as (0.3, 0.6)", self.looks)
-        for place in self.looks:
-            number("looks", place, 0, 100, open_low=True)
+            raise ArgumentError("looks", "must be a tuple of increasing lengths, such as (0.3, 0.6)", self.looks)
+        for length in self.looks:
+            number("looks", length, 0, 100, open_low=True)
         number("look", self.look, 0, 10, open_low=True)
         number("clear", self.clear, 0, 1000)
         number("likely", self.likely, 0, 1000)
@@ -83,15 +86,15 @@ class Cooldown(ScorerOptions):
             trunk = budget - sum(costs[first:]) - last * last_cost
             if trunk >= self.least:
                 break
-        cool, places = self.cool, looks[first:]
+        cool, kept_looks = self.cool, looks[first:]
         if trunk <= 0:  # less than a cool-down: a short training, the last 30 % of it a cool-down
             trunk, cool = 0.7 * budget, 0.3 * budget
-        scale = min(1.0, trunk * 2 / 3 / places[-1]) if places else 1.0
-        return Plan(trunk, tuple(place * scale for place in places), cool, last)
+        scale = min(1.0, trunk * 2 / 3 / kept_looks[-1]) if kept_looks else 1.0
+        return Plan(trunk, tuple(length * scale for length in kept_looks), cool, last)
 
-    def look_steps(self, one: int) -> int:
-        """The steps of each cool-down of a look, where a training has `one` steps."""
-        return min(max(self.shortest, round(self.look * one)), max(1, one // 4))
+    def look_steps(self, training_steps: int) -> int:
+        """The steps of each cool-down of a look."""
+        return min(max(self.shortest, round(self.look * training_steps)), max(1, training_steps // 4))
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:  # noqa: ARG002
         """About the number of cool-downs: eight or more in each look, and the last ones."""
@@ -112,7 +115,7 @@ class Plan:
     """The number of last cool-downs."""
 
     def __str__(self) -> str:
-        places = " and ".join(f"{place:.2g}" for place in self.looks)
-        looks = f", looks after {places}" if self.looks else ", no looks"
+        lengths = " and ".join(f"{length:.2g}" for length in self.looks)
+        looks = f", looks after {lengths}" if self.looks else ", no looks"
         cools = f"{self.last} cool-downs" if self.last > 1 else "a cool-down"
         return f"trunk {self.trunk:.2f}{looks}, then {cools} of {self.cool:.2g}"

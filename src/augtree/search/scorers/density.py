@@ -20,7 +20,7 @@ from functools import partial
 
 from augtree.errors import ArgumentError, number, one_of
 from augtree.policies import Tree
-from augtree.runs.checkpoints import Model
+from augtree.runs.checkpoints import LazyState
 from augtree.search.expectation import TreePath, arrivals, expected
 from augtree.search.grow import Built
 from augtree.search.scorers.base import (
@@ -106,7 +106,7 @@ class DensityMatching:
         steps = max(1, round(self.options.train * self.trainer.total_steps))
         return self.trainer.fit(tree, seed_of(self.context.seed, "model", self.nodes), steps)
 
-    def scores_by_expectation(self, node: int, tree: Tree, p: float | None, model: Model) -> list[Score]:
+    def scores_by_expectation(self, node: int, tree: Tree, p: float | None, model: LazyState) -> list[Score]:
         """Every candidate by one evaluation, whatever the number of probabilities."""
         context, rows, seed = self.context, self.context.rank_rows, self.seed("density")
         reach, paths = arrivals(tree, node)
@@ -135,7 +135,7 @@ class DensityMatching:
             return (max if gain > 0 else min)(self.context.probabilities)
         return round(1 / (1 + math.exp(-max(-500.0, min(500.0, gain / self.options.temperature)))), 4)
 
-    def scores_by_sampling(self, node: int, tree: Tree, p: float | None, model: Model) -> list[Score]:
+    def scores_by_sampling(self, node: int, tree: Tree, p: float | None, model: LazyState) -> list[Score]:
         """Every candidate at every p, with sampled paths: as in the paper, and |H| times the work."""
         context, rows, seed = self.context, self.context.rank_rows, self.seed("density")
         about = {"node": node, "round": 0}
@@ -149,7 +149,7 @@ class DensityMatching:
                 scores.append(context.score(f"{key}/{candidate!r}/{q!r}", about, entry, baseline, work))
         return scores
 
-    def confirm(self, node: int, tree: Tree, model: Model, entry: Entry) -> Built:
+    def confirm(self, node: int, tree: Tree, model: LazyState, entry: Entry) -> Built:
         """The winner on the half that did not choose it, with fresh draws."""
         rows, seed = self.context.confirm_rows, self.seed("confirm")
         reach, paths = arrivals(tree, node)
@@ -175,11 +175,11 @@ class DensityMatching:
         """The seed of this node for some purpose."""
         return seed_of(self.context.seed, role, self.nodes)
 
-    def sampled(self, tree: Tree, model: Model, rows: Rows, seed: int) -> Losses:
+    def sampled(self, tree: Tree, model: LazyState, rows: Rows, seed: int) -> Losses:
         """The losses with sampled paths, as in training."""
         return self.trainer.losses(model(), rows, tree, seed)
 
-    def expected(self, paths: Sequence[TreePath], model: Model, rows: Rows, seed: int) -> Losses:
+    def expected(self, paths: Sequence[TreePath], model: LazyState, rows: Rows, seed: int) -> Losses:
         """The expected losses over some paths."""
         return expected(paths, lambda tree: self.trainer.losses(model(), rows, tree, seed))
 

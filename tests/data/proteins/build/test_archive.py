@@ -1,7 +1,7 @@
 import pytest
 
 from augtree.data.proteins.build.archive import Archive, Entry, read_entry, split
-from augtree.data.proteins.build.names import Model
+from augtree.data.proteins.build.names import Structure
 from augtree.errors import DataError
 from support.protein_files import PDB, write_inputs, write_tar
 
@@ -48,5 +48,5 @@ def test_a_folder_without_structures_is_refused(tmp_path):
 
 
 def test_parts_are_bounded_in_files_and_bytes():
-    entries = [Entry(str(i), size, Model(str(i))) for i, size in enumerate([5, 5, 1, 1, 1, 50, 1])]
+    entries = [Entry(str(i), size, Structure(str(i))) for i, size in enumerate([5, 5, 1, 1, 1, 50, 1])]
     assert split(range(7), entries, most=3, size=10) == [(0, 1), (2, 3, 4), (5,), (6,)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from augtree.data.proteins.build.names import Model, model_of
+from augtree.data.proteins.build.names import Structure, structure_of
 from augtree.errors import DataError
 
 LOOK_FOR = "structure files (.pdb, .ent, .cif or .mmcif, each also with .gz)"
@@ -19,7 +19,7 @@ class Entry:
 
     file: str
     size: int
-    model: Model
+    model: Structure
     offset: int | None = None
     """Where it begins in a plain tar archive; None in a folder or a compressed archive."""
 
@@ -53,7 +53,7 @@ class Archive:
             with tarfile.open(self.place, "r:*") as tar:
                 number = -1
                 for member in tar:
-                    if not member.isfile() or model_of(member.name) is None:
+                    if not member.isfile() or structure_of(member.name) is None:
                         continue
                     number += 1
                     if number in chosen:
@@ -77,7 +77,7 @@ def in_folder(place: Path) -> Iterator[Entry | None]:
     """The files below a folder; None for one that is no structure."""
     for path in sorted(path for path in place.rglob("*") if path.is_file()):
         file = path.relative_to(place).as_posix()
-        model = model_of(file)
+        model = structure_of(file)
         yield None if model is None else Entry(file, path.stat().st_size, model)
 
 
@@ -89,7 +89,7 @@ def in_tar(place: Path) -> tuple[str, list[Entry | None]]:
         with tarfile.open(place, "r:*") as tar:
             for member in tar:
                 if member.isfile():
-                    model = model_of(member.name)
+                    model = structure_of(member.name)
                     at = member.offset_data if plain and not member.sparse else None
                     found.append(None if model is None else Entry(member.name, member.size, model, at))
         return ("tar" if plain else "compressed tar"), found

@@ -13,7 +13,7 @@ import numpy as np
 from augtree.data.proteins.build.edges import Graph
 from augtree.data.proteins.build.fragments import join
 from augtree.data.proteins.build.layout import ARRAYS, EDGE_FILES, NODE_FILES
-from augtree.data.proteins.build.names import Model
+from augtree.data.proteins.build.names import Structure
 from augtree.data.proteins.build.parts import read_figures, read_part
 from augtree.data.proteins.build.structures import UNKNOWN
 from augtree.errors import DataError
@@ -35,7 +35,7 @@ class Assembly:
     files: tuple[str, ...]
 
 
-def assemble(paths: Sequence[Path], models: Sequence[Model], folder: Path, join_fragments: bool) -> Assembly:
+def assemble(paths: Sequence[Path], models: Sequence[Structure], folder: Path, join_fragments: bool) -> Assembly:
     """Write ids.npy, num_nodes.npy, num_edges.npy and the arrays of all graphs into a folder.
 
     Memory holds one part, and those fragments whose proteins are not complete yet.
@@ -46,7 +46,7 @@ def assemble(paths: Sequence[Path], models: Sequence[Model], folder: Path, join_
     of_protein = Counter(models[number].protein for number in entries) if join_fragments else Counter[str]()
     together = {protein for protein, count in of_protein.items() if count > 1}
     several = {protein for protein, count in Counter(models[n].protein for n in entries).items() if count > 1}
-    ids: dict[str, tuple[Model, int]] = {}
+    ids: dict[str, tuple[Structure, int]] = {}
     figures: dict[str, list[int]] = {}
     for t in tables:
         for i, number in enumerate(t["entry"].tolist()):
@@ -84,16 +84,16 @@ def assemble(paths: Sequence[Path], models: Sequence[Model], folder: Path, join_
     )
 
 
-def id_of(model: Model, several: set[str]) -> str:
+def id_of(model: Structure, several: set[str]) -> str:
     """The name of a graph: the protein's, with its fragment where there are several or it is not the first."""
     return f"{model.protein}-F{model.fragment}" if model.protein in several or model.fragment > 1 else model.protein
 
 
 def joined_graphs(
-    paths: Sequence[Path], models: Sequence[Model], together: set[str], count: Counter[str]
-) -> tuple[dict[str, tuple[Model, Graph]], list[tuple[int, str]]]:
+    paths: Sequence[Path], models: Sequence[Structure], together: set[str], count: Counter[str]
+) -> tuple[dict[str, tuple[Structure, Graph]], list[tuple[int, str]]]:
     """The proteins whose fragments are joined, and those for which that failed."""
-    joined: dict[str, tuple[Model, Graph]] = {}
+    joined: dict[str, tuple[Structure, Graph]] = {}
     failed: list[tuple[int, str]] = []
     waiting: dict[str, list[tuple[int, Graph]]] = {}
     for number, graph in (found for path in paths if together for found in read_part(path)):

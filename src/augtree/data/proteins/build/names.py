@@ -14,8 +14,8 @@ ENDING = re.compile(r"\.(?P<form>pdb|ent|cif|mmcif)(?P<packed>\.gz)?", re.IGNORE
 
 
 @dataclass(frozen=True)
-class Model:
-    """The model that a file holds. A name that is not AlphaFold's is the protein's, and the model is whole."""
+class Structure:
+    """A file's structure. A name that is not AlphaFold's is the protein's, and the structure is whole."""
 
     protein: str
     fragment: int = 1
@@ -29,12 +29,12 @@ class Model:
         return re.sub(r"-\d+$", "", self.protein)
 
 
-def model_of(file: str) -> Model | None:
+def structure_of(file: str) -> Structure | None:
     """What a file's name says; None where it is no structure.
 
-    >>> model_of("human/AF-P12345-F2-model_v4.cif.gz")
-    Model(protein='P12345', fragment=2, version=4, form='mmcif', packed=True)
-    >>> model_of("P12345.pdb").protein, model_of("notes.txt")
+    >>> structure_of("human/AF-P12345-F2-model_v4.cif.gz")
+    Structure(protein='P12345', fragment=2, version=4, form='mmcif', packed=True)
+    >>> structure_of("P12345.pdb").protein, structure_of("notes.txt")
     ('P12345', None)
     """
     name = PurePosixPath(file).name
@@ -46,11 +46,11 @@ def model_of(file: str) -> Model | None:
     packed = ending["packed"] is not None
     found = ALPHAFOLD.fullmatch(stem)
     if found is None:
-        return Model(stem, form=form, packed=packed)
-    return Model(found["protein"], int(found["fragment"]), int(found["version"]), form, packed)
+        return Structure(stem, form=form, packed=packed)
+    return Structure(found["protein"], int(found["fragment"]), int(found["version"]), form, packed)
 
 
-def choose_models(models: Sequence[Model]) -> tuple[list[int], dict[int, int]]:
+def choose_structures(models: Sequence[Structure]) -> tuple[list[int], dict[int, int]]:
     """Which models to read, one for each fragment of a protein; and for each that is left out, the one instead of it.
 
     The newest version counts, then PDB before mmCIF (the same atoms, read in a third of the time), then the first.
@@ -65,6 +65,6 @@ def choose_models(models: Sequence[Model]) -> tuple[list[int], dict[int, int]]:
     return sorted(kept), instead
 
 
-def rank(model: Model) -> tuple[int, bool]:
+def rank(model: Structure) -> tuple[int, bool]:
     """The higher of two models of the same fragment is read."""
     return model.version, model.form == "pdb"

@@ -35,7 +35,7 @@ from augtree.data.proteins.build.layout import (
     csv_bytes,
     npz_bytes,
 )
-from augtree.data.proteins.build.names import choose_models
+from augtree.data.proteins.build.names import choose_structures
 from augtree.data.proteins.build.ontology import Ontology, read_ontology
 from augtree.data.proteins.build.parts import do_parts, missing_parts, part_path
 from augtree.errors import ArgumentError, DataError, need, number, whole_number
@@ -223,7 +223,7 @@ def read_all(
 ) -> tuple[Assembly, list[tuple[str, str]], int]:
     """All graphs, the files that are bad with the reason, and the number of those that another stands for."""
     models = [entry.model for entry in archive.entries]
-    kept, instead = choose_models(models)
+    kept, instead = choose_structures(models)
     chunks = split(kept, archive.entries, PART_FILES, PART_BYTES)
     there = [len(chunk) for i, chunk in enumerate(chunks) if part_path(work, i).exists()]
     done, bad_files = sum(there), 0

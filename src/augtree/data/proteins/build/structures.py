@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from augtree.data.proteins.build.names import Model
+from augtree.data.proteins.build.names import Structure
 from augtree.errors import DataError, need
 
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
@@ -54,7 +54,7 @@ def residue_number(letter: str) -> int:
     return NUMBERS.get(letter.upper(), UNKNOWN)
 
 
-def read_structure(content: bytes, model: Model) -> Residues:
+def read_structure(content: bytes, model: Structure) -> Residues:
     """The residues of a structure file, or a DataError that says why there are none."""
     gemmi = need("gemmi", "protein")
     text = unpacked(content) if model.packed else content
@@ -153,7 +153,7 @@ def kind_of(name: str) -> int:
     return residue_number(info.one_letter_code) if info.is_amino_acid() else NO_RESIDUE
 
 
-def begin_in_pdb(text: bytes, model: Model) -> int | None:
+def begin_in_pdb(text: bytes, model: Structure) -> int | None:
     """How far a fragment's residue numbers are from the protein's, as DBREF says."""
     if model.fragment == 1:
         return None
@@ -161,7 +161,7 @@ def begin_in_pdb(text: bytes, model: Model) -> int | None:
     return None if line is None else difference(line[55:60], line[14:18])
 
 
-def begin_in_mmcif(block: Any, model: Model) -> int | None:
+def begin_in_mmcif(block: Any, model: Structure) -> int | None:
     """How far a fragment's residue numbers are from the protein's, as _struct_ref_seq says."""
     if model.fragment == 1:
         return None
@@ -177,7 +177,7 @@ def difference(there: Any, here: Any) -> int | None:
         return None
 
 
-def place_fragment(residues: Residues, begin: int | None, model: Model) -> Residues:
+def place_fragment(residues: Residues, begin: int | None, model: Structure) -> Residues:
     """Residue numbers of the whole protein: by what the file says, or by AlphaFold's rule where it counts from 1."""
     if model.fragment == 1:
         return residues
