@@ -79,8 +79,7 @@ def public_modules():
         module = waiting.pop()
         if hasattr(module, "__all__") and module.__name__ not in found:
             found[module.__name__] = module
-            waiting += [value for value in vars(module).values() if isinstance(value, ModuleType)
-                        and value.__name__.split(".")[-1] in module.__all__]  # fmt: skip
+            waiting += [value for name in module.__all__ if isinstance(value := getattr(module, name), ModuleType)]
     return list(found.values())
 
 

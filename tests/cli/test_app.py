@@ -1,5 +1,14 @@
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+import typer
+
 import augtree as at
-from augtree.cli.app import new_folder
+from augtree import cli
+from augtree.cli.app import COMMANDS, new_folder
 from support.commands import invoke
 
 
@@ -19,3 +28,35 @@ def test_new_folders_are_new(tmp_path, monkeypatch):
     first = new_folder("search")
     first.mkdir(parents=True)
     assert new_folder("search") != first
+
+
+def test_the_help_page_and_the_version_need_neither_torch_nor_the_commands():
+    program = (
+        "import sys; from augtree.__main__ import main; sys.argv = ['augtree', {!r}]\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "assert not {{'torch', 'numpy', 'augtree.cli.search'}} & {{*sys.modules}}"
+    )
+    for option in ("--version", "--help"):
+        done = subprocess.run([sys.executable, "-c", program.format(option)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_page_has_the_first_line_of_each_command(name):
+    shown = " ".join(invoke(name, "--help").stdout.split())
+    assert COMMANDS[name] in shown
+    assert shown.startswith(f"Usage: augtree {name} ")
+
+
+def test_every_command_is_on_the_help_page():
+    for module in pkgutil.iter_modules(cli.__path__):
+        import_module(f"augtree.cli.{module.name}")
+    group = typer.main.get_group(cli.app)
+    assert {*group.commands} == {*COMMANDS}
+
+
+def test_unknown_commands_are_refused():
+    done = invoke("serch")
+    assert done.exit_code == 2
+    assert "No such command" in done.output
