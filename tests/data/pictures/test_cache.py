@@ -218,18 +218,6 @@ def test_of_two_readers_at_once_one_decodes(folder, kept):
     assert len(entries(kept)) == 1
 
 
-def test_without_locks_the_first_one_stays(folder, kept, monkeypatch):
-    monkeypatch.setattr(cache, "locked", lambda _: False)
-
-    def progress(done, total):
-        if done == 20:
-            read_folder(folder, cache=kept)  # another one, quicker
-
-    data = read_folder(folder, cache=kept, progress=progress)
-    assert values(data) == list(range(10))
-    assert len(entries(kept)) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [("pictures.u8", b"short"), ("about.json", b"{"), ("about.json", b"{}"), ("about.json", b"[]")],

@@ -20,7 +20,6 @@ import os
 import re
 import secrets
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,10 +33,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.errors import ArgumentError, DataError
-
-if sys.platform != "win32":
-    import fcntl
+from augtree.errors import ArgumentError, DataError, need
 
 IN_MEMORY = 256 << 20
 """Pictures of fewer bytes than this stay in memory."""
@@ -114,29 +110,18 @@ class Entry:
     def exclusive(self) -> Iterator[None]:
         """Hold the lock of this set, so that one process decodes it; unfinished and outdated entries are removed."""
         folder = self.path.parent
+        lock = need("filelock", "train").FileLock(folder / "lock")
         with writable(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            lock = (folder / "lock").open("ab")
-        with lock:
-            if locked(lock):
-                clear(other for other in folder.iterdir() if other.name.startswith("."))
+            lock.acquire()
+        try:
+            clear(other for other in folder.iterdir() if other.name.startswith("."))
             yield
             if self.path.exists():
-                clear(other for other in folder.iterdir() if not other.name.startswith(".") and other != self.path)
-
-
-def locked(file: BinaryIO) -> bool:
-    """Wait for a lock, which the system takes back when the process ends; False where there are none.
-
-    Then two processes at once decode the same twice, and what is ready first stays.
-    """
-    if sys.platform == "win32":
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError:  # some disks of other machines
-        return False
-    return True
+                others = (other for other in folder.iterdir() if not other.name.startswith("."))
+                clear(other for other in others if other != self.path)
+        finally:
+            lock.release()
 
 
 def clear(folders: Iterable[Path]) -> None:
