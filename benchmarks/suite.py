@@ -174,7 +174,8 @@ class Set:
 
     def search(self, seed: int) -> dict[str, Any]:
         """A search that knows no groups."""
-        found = at.search_tree(self.data, self.task, seed=seed, budget=self.options.budget)
+        scorer = at.search.Cooldown(looks=tuple(self.options.looks))
+        found = at.search_tree(self.data, self.task, seed=seed, budget=self.options.budget, scorer=scorer)
         assert found.state is not None
         return {
             **self.judged(found.state),
@@ -251,7 +252,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures rest on."""
     names = ("model", "steps", "precision", "budget", "workers")
     chosen = {name: getattr(options, name) for name in names}
-    chosen["scorer"] = at.search.Cooldown().spec()
+    chosen["scorer"] = at.search.Cooldown(looks=tuple(options.looks)).spec()
     return {**chosen, "machine": measure.machine(1)}
 
 
@@ -353,6 +354,7 @@ def main() -> None:
     second.add_argument("--steps", type=int, default=1500)
     second.add_argument("--model", default="wrn-16-2")
     second.add_argument("--budget", type=float, default=2.0)
+    second.add_argument("--looks", type=float, nargs="+", default=at.search.Cooldown().looks, help="of the searches")
     second.add_argument("--precision", default="auto", help="bfloat16: faster on a CPU that has it")
     second.add_argument("--more", action="store_true", help="also averages of the choice, and forests by the paper")
     third = does.add_parser("table")

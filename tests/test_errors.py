@@ -6,11 +6,13 @@ from augtree import errors
 from augtree.errors import (
     ArgumentError,
     CheckError,
+    DataError,
     MissingExtraError,
     PolicyFileError,
     nearest,
     need,
     number,
+    printable,
     shown,
     whole_number,
 )
@@ -76,3 +78,20 @@ def test_an_open_end_is_outside():
 def test_whole_numbers_are_whole(value):
     with pytest.raises(ArgumentError, match="n must be a whole number from 1 to 16"):
         whole_number("n", value, 1, 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a\nb\r\x1b[2J\x9b", r"a\nb\r\x1b[2J\x9b"), ("\u202ecat\ud800", r"\u202ecat\ud800"), ("Füchse 猫\u3000", None)],
+)
+def test_text_that_can_be_printed(text, expected):
+    assert printable(text) == (text if expected is None else expected)
+
+
+def test_errors_cannot_move_the_cursor():
+    evil = "cat\x1b[2J"
+    for error in (DataError(evil), ArgumentError(evil, evil), PolicyFileError("a", "", evil), CheckError(evil, {})):
+        assert "\x1b" not in str(error)
+        assert r"cat\x1b[2J" in str(error)
+    assert str(DataError("two\nlines")) == "two\nlines"
+    assert str(ArgumentError("task", "must be one of a\nb")) == r"task must be one of a\nb"

@@ -11,7 +11,7 @@ from augtree.forests.hypergradient import Hypergradient
 from augtree.runs.events import silent
 from augtree.search import Cooldown, Retrain
 from augtree.search.scorers.base import Scored
-from augtree.search.trunk import CooledDown
+from augtree.search.trunk_events import CooledDown
 from augtree.tasks import Classification
 from augtree.transforms import Rotate, SamplePairing
 

@@ -22,6 +22,7 @@ LAYERS = ["version", "errors", "keys", "files", "tables", "transforms", "policie
 LAYERS += [
     "tasks",
     "runs",
+    "progress",
     "search",
     "forests",
     "baselines",

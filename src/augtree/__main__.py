@@ -1,11 +1,12 @@
-"""The `augtree` command: an error that augtree raises on purpose is one line and exit code 2."""
+"""The `augtree` command: an error that augtree raises on purpose, or the disk's, is one line and exit code 2."""
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 
-from augtree.errors import AugtreeError, need
+from augtree.errors import AugtreeError, need, printable
 
 
 def main() -> None:
@@ -21,8 +22,19 @@ def main() -> None:
     except AugtreeError as error:
         print(f"augtree: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        print(f"augtree: {in_one_line(error)}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def in_one_line(error: OSError) -> str:
+    """An error of the operating system: where, and what can be done."""
+    place = "" if error.filename is None else f" ({printable(str(error.filename))})"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left on the disk{place}; free some, then try again"
+    return f"the system could not do it{place}: {error.strerror or error}"
 
 
 if __name__ == "__main__":

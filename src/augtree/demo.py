@@ -16,7 +16,8 @@ from torch import Tensor
 
 from augtree.comparison import Comparison, compare, rows_of_run
 from augtree.data import Dataset, from_arrays, load
-from augtree.files import make_folder, write_atomically
+from augtree.errors import ArgumentError
+from augtree.files import check_folder, make_folder, write_atomically
 from augtree.forests import ForestResult, search_forest
 from augtree.keys import Key
 from augtree.policies import Forest
@@ -31,6 +32,8 @@ GREY = 90
 ALPHA = 50
 """Steps between two updates of the groups' weights."""
 SEEDS = 2
+FILES = {"forest.json", "tree.json", "forest.svg", "sheet.png"}
+"""What stands beside the runs at the end."""
 
 
 def data() -> Dataset:
@@ -64,6 +67,7 @@ def task() -> Classification:
 
 def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
     """Search a policy for each group, and the model with it; hold it against free policies; show pictures."""
+    check_place(out)
     make_folder(out)
     digits = data()
     folder = out / f"forest-{seed}"
@@ -73,6 +77,17 @@ def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
     table = compare(digits, task(), policies, seeds=SEEDS, out=out / f"compare-{seed}", watch=watch)
     write_pictures(out, found.forest, digits, seed)
     return found, table
+
+
+def check_place(out: Path) -> None:
+    """Raise for a folder with anything but an earlier demo in it, whose files may be replaced."""
+    check_folder(out)
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    runs = {name for name in names if name.startswith(("forest-", "compare-")) and (out / name).is_dir()}
+    foreign = names - runs - (FILES if runs else set())
+    if foreign:
+        rule = f"must be a new folder or that of an earlier demo, but it has {min(foreign)} in it"
+        raise ArgumentError("--out", rule, str(out))
 
 
 def write_pictures(out: Path, forest: Forest, digits: Dataset, seed: int) -> None:

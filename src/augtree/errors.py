@@ -18,6 +18,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import numbers
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -44,10 +45,22 @@ def shown(value: object, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
+def printable(text: str, keep: str = "") -> str:
+    r"""Text with escapes for what breaks a line or moves a cursor; letters of all scripts stay as they are.
+
+    >>> printable("café\ncat\x1b[2J")
+    'café\\ncat\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    kept = (c in keep or c.isprintable() or unicodedata.category(c) == "Zs" for c in text)
+    return "".join(c if is_kept else repr(c)[1:-1] for c, is_kept in zip(text, kept, strict=True))
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A guess at what was meant, for the end of a message."""
     found = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {found[0]}?)" if found else ""
+    return f" (did you mean {printable(found[0])}?)" if found else ""
 
 
 def escaped(key: str) -> str:
@@ -57,6 +70,9 @@ def escaped(key: str) -> str:
 
 class AugtreeError(Exception):
     """The root of the errors that augtree raises on purpose."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")
 
 
 class ArgumentError(AugtreeError, ValueError):
@@ -68,7 +84,7 @@ class ArgumentError(AugtreeError, ValueError):
         self.problem = f"{rule}, got {shown(value[0])}" if value else rule
 
     def __str__(self) -> str:
-        return f"{self.field} {self.problem}".strip()
+        return printable(f"{self.field} {self.problem}".strip())
 
 
 class InputError(AugtreeError, ValueError):
@@ -87,7 +103,8 @@ class PolicyFileError(AugtreeError, ValueError):
         self.path, self.pointer, self.problem = Path(path), pointer, problem
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.problem}" + (f" at {shown(self.pointer, 200)[1:-1]}" if self.pointer else "")
+        text = f"{self.path}: {self.problem}" + (f" at {shown(self.pointer, 200)[1:-1]}" if self.pointer else "")
+        return printable(text, keep="\n")
 
 
 class DataError(AugtreeError, ValueError):
@@ -116,7 +133,7 @@ class CheckError(AugtreeError, AssertionError):
     def __str__(self) -> str:
         lines = [f"  {name}: {why}" for name, why in self.failures.items()]
         count = f"{len(lines)} check{'s' if len(lines) > 1 else ''}"
-        return "\n".join([f"{self.subject} fails {count}:", *lines])
+        return printable("\n".join([f"{self.subject} fails {count}:", *lines]), keep="\n")
 
 
 class MissingExtraError(AugtreeError, ImportError):
@@ -150,6 +167,13 @@ def whole_number(field: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= given <= high:
         raise ArgumentError(field, f"must be a whole number from {low} to {high}", value)
     return int(given)
+
+
+def true_or_false(field: str, value: Any) -> bool:
+    """`value` if it is True or False, or an ArgumentError."""
+    if not isinstance(value, bool):
+        raise ArgumentError(field, "must be True or False", value)
+    return value
 
 
 def one_of(field: str, name: Any, known: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -34,7 +35,20 @@ def write_atomically(path: Path, content: bytes) -> None:
         if isinstance(error, ArgumentError):
             raise
         reason = getattr(error, "strerror", None) or error
-        raise ArgumentError("path", f"must be a file that can be written ({reason})", str(path)) from error
+        rule = f"must be a file that can be written ({reason}), got {str(path)!r}"  # the whole path, however long
+        raise ArgumentError("path", rule) from error
+
+
+def remove_torn_files(*folders: Path) -> None:
+    """Remove what processes that were killed have left of files that they were writing."""
+    for folder in folders:
+        for path in folder.iterdir():
+            if TORN_FILE.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
+TORN_FILE = re.compile(r"\..+\.[0-9a-f]{12}")
+"""The name that a file has until it is whole."""
 
 
 def check_folder(place: Path) -> None:
@@ -60,4 +74,4 @@ def make_folder(place: Path) -> None:
 def no_folder(place: Path, error: Exception) -> ArgumentError:
     """The error for a folder that cannot be made."""
     reason = getattr(error, "strerror", None) or error
-    return ArgumentError("--out", f"must be a folder that can be made ({reason})", str(place))
+    return ArgumentError("--out", f"must be a folder that can be made ({reason}), got {str(place)!r}")

@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from augtree.errors import printable
+
 
 def markdown(columns: Mapping[str, Sequence[str]]) -> str:
     """A table, its columns padded to one width.
@@ -17,10 +19,20 @@ def markdown(columns: Mapping[str, Sequence[str]]) -> str:
     | none   | 3     |
     | ra     | 3     |
     """
+    columns = {in_cell(head): [in_cell(cell) for cell in cells] for head, cells in columns.items()}
     widths = [max(map(len, [head, *cells])) for head, cells in columns.items()]
     rows: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
     rows = [list(columns), ["-" * width for width in widths], *rows]
     return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
+
+
+def in_cell(text: str) -> str:
+    r"""Text that keeps to its cell of a Markdown table.
+
+    >>> in_cell("a | b")
+    'a \\| b'
+    """
+    return printable(text).replace("|", "\\|")
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Iterable[str] | None = None) -> str:

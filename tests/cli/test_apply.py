@@ -41,9 +41,9 @@ def test_apply_writes_a_sheet_and_says_what_it_did(tmp_path, pictures):
     out = tmp_path / "sheet.png"
     done = invoke("apply", tmp_path / "tree.json", pictures, "--out", out, "--copies", 4, "--json")
     assert done.exit_code == 0
-    assert "Invert(1)  applied to 50 %" in done.stdout
-    assert "1 of 6 pictures were shrunk to 224 pixels first (--size)." in done.stdout
-    last = json.loads(done.stdout.splitlines()[-1])
+    assert "Invert(1)  applied to 50 %" in done.stderr
+    assert "1 of 6 pictures were shrunk to 224 pixels first (--size)." in done.stderr
+    last = json.loads(done.stdout)
     assert last == {
         "sheet": str(out),
         "policy": str(tmp_path / "tree.json"),
@@ -98,11 +98,11 @@ def test_errors_are_one_line_and_lose_nothing(tmp_path, pictures):
     ]
     for arguments, message in cases:
         with pytest.raises(at.AugtreeError) as caught:
-            invoke(*arguments, "--out", out)
+            invoke(*arguments, "--out", out, "--overwrite")
         assert message in str(caught.value)
         assert len(str(caught.value).splitlines()) == 1
     assert out.read_bytes() == b"what was there before"
-    done = run("apply", tmp_path / "broken.json", pictures, "--out", out)
+    done = run("apply", tmp_path / "broken.json", pictures, "--out", out, "--overwrite")
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -117,7 +117,7 @@ def test_a_run_s_folder_means_its_policy(tmp_path, pictures):
         run = tmp_path / name.removesuffix(".json")
         run.mkdir()
         tree.save(run / name)
-        done = invoke("apply", run, pictures, "--out", out)
+        done = invoke("apply", run, pictures, "--out", out, "--overwrite")
         assert done.exit_code == 0
         assert "Invert(1)  applied to 25 %" in done.stdout
 
@@ -176,7 +176,20 @@ def test_nothing_that_was_to_be_read_is_written_over(tmp_path, pictures, monkeyp
     assert (pictures / "0.png").read_bytes() == before
     monkeypatch.chdir(pictures)
     for _ in range(2):  # the sheet of the first run is no picture for the second
-        assert json.loads(invoke("apply", "none", ".", "--json").stdout.splitlines()[-1])["pictures"] == 6
+        done = invoke("apply", "none", ".", "--overwrite", "--json")
+        assert json.loads(done.stdout)["pictures"] == 6
+
+
+def test_an_existing_sheet_is_replaced_only_when_wanted(tmp_path, pictures, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sheet = tmp_path / "sheet.png"
+    sheet.write_bytes(b"mine")
+    with pytest.raises(at.AugtreeError, match=r"--out must be a new file \(--overwrite replaces .*got 'sheet.png'"):
+        invoke("apply", "none", pictures)
+    assert sheet.read_bytes() == b"mine"
+    assert invoke("apply", "none", pictures, "--overwrite").exit_code == 0
+    with Image.open(sheet) as drawn:
+        assert drawn.format == "PNG"
 
 
 def test_broken_files_in_a_folder_are_left_out_aloud(tmp_path, pictures):
@@ -185,13 +198,13 @@ def test_broken_files_in_a_folder_are_left_out_aloud(tmp_path, pictures):
     (pictures / "2.png").write_bytes(b"")
     (pictures / "folder.png").mkdir()
     done = invoke("apply", "none", pictures, "--out", tmp_path / "s.png", "--json")
-    assert done.stdout.count("Left out: ") == 2
-    assert json.loads(done.stdout.splitlines()[-1])["left_out"] == 2
+    assert done.stderr.count("Left out: ") == 2
+    assert json.loads(done.stdout)["left_out"] == 2
     for file in pictures.glob("*.*"):
         if file.is_file():
             file.write_bytes(b"")
     with pytest.raises(at.AugtreeError, match="there must be a picture that can be read, but "):
-        invoke("apply", "none", pictures, "--out", tmp_path / "s.png")
+        invoke("apply", "none", pictures, "--out", tmp_path / "t.png")
 
 
 def test_the_sheet_shows_what_happened(tmp_path):

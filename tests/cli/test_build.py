@@ -20,9 +20,9 @@ def test_a_build_says_what_it_did(tmp_path):
     inputs = write_inputs(tmp_path, {"P00001.pdb": PDB, "P00002.pdb.gz": PDB, "x.pdb": "bad", "y.txt": ""})
     done = invoke(inputs, tmp_path / "out", "--min-proteins", 1, "--evidence", "IDA, IEA", "--cutoff", 4, "--json")
     assert done.exit_code == 0
-    assert "2 graphs of 2 proteins: 8 residues, 4 edges, 5 terms, 7 labels" in done.stdout
-    assert "left out: 1 files that are bad (bad_files.csv)" in done.stdout
-    last = json.loads(done.stdout.splitlines()[-1])
+    assert "2 graphs of 2 proteins: 8 residues, 4 edges, 5 terms, 7 labels" in done.stderr
+    assert "left out: 1 files that are bad (bad_files.csv)" in done.stderr
+    last = json.loads(done.stdout)
     assert (last["out"], last["graphs"], last["bad_files"]) == (str(tmp_path / "out"), 2, 1)
     options = json.loads((tmp_path / "out/manifest.json").read_text())["options"]
     assert options == {

@@ -33,8 +33,8 @@ def test_list_says_what_is_there(tmp_path):
     assert found["svhn"]["fetched"] == "--download"
     assert found["svhn"]["options"] == ["extra"]
     assert found["chestxray14"]["fetched"] == "manual"
-    assert "MUTAG          present     188 molecules" in done.stdout
-    assert "licence" not in done.stdout.splitlines()[1]
+    assert "MUTAG          present     188 molecules" in done.stderr
+    assert "licence" not in done.stderr.splitlines()[1]
     assert "licence: CDLA-Permissive-1.0" in invoke("data", "list", "--root", tmp_path, "--pages").stdout
 
 
@@ -47,8 +47,8 @@ def test_info_of_a_folder(folder, tmp_path):
     assert found["sizes"] == {"channels": 3, "height": 6, "width": 6}
     assert found["picture"] == str(out)
     assert found["source"]["labels"] == 4
-    assert f"fingerprint {found['fingerprint']}" in done.stdout
-    assert "no split is given: 60/20/20 by label and group, seed 0" in done.stdout
+    assert f"fingerprint {found['fingerprint']}" in done.stderr
+    assert "no split is given: 60/20/20 by label and group, seed 0" in done.stderr
     with Image.open(out) as picture:
         assert picture.format == "PNG"
 
@@ -73,6 +73,17 @@ def test_info_of_a_name_that_is_not_there(tmp_path):
     assert "augtree: " in done.stderr
     assert "iwildcam_v2.0/ with metadata.csv" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_existing_picture_is_replaced_only_when_wanted(folder, tmp_path):
+    out = tmp_path / "samples.png"
+    out.write_bytes(b"mine")
+    with pytest.raises(AugtreeError, match="--out must be a new file"):
+        invoke("data", "info", folder, "--out", out)
+    assert out.read_bytes() == b"mine"
+    assert invoke("data", "info", folder, "--out", out, "--overwrite").exit_code == 0
+    with Image.open(out) as picture:
+        assert picture.format == "PNG"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +123,6 @@ def test_reader_options_have_the_reader_s_types():
 def test_a_search_takes_the_same_options(folder, tmp_path):
     quick = ["--model", "cnn", "--steps", 2, "--batch-size", 8, "--out", tmp_path / "run", "--json"]
     done = invoke("train", folder, "--labels", 6, *quick)
-    assert "unlabelled 6" in done.stdout
-    assert "6 of 12 training samples keep their labels" in done.stdout
+    assert "unlabelled 6" in done.stderr
+    assert "6 of 12 training samples keep their labels" in done.stderr
     assert last(done)["out"] == str(tmp_path / "run")

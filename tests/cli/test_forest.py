@@ -43,7 +43,7 @@ def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
     found = last(done)
     assert len(found["forest"]) == 2
     assert sum(member["weight"] for member in found["forest"].values()) == pytest.approx(1)
-    assert "groups that are too small were merged" in done.stdout
+    assert "groups that are too small were merged" in done.stderr
     told = (
         "Budget: 30 trainings",
         "After 0.60 trainings: ",
@@ -54,7 +54,7 @@ def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
         "N_w",
     )
     for text in (*told, "without augmentation and weights"):
-        assert text in done.stdout, text
+        assert text in done.stderr, text
     assert isinstance(at.load(out / "forest.json"), at.Forest)
     assert {"model.safetensors", "weights.csv", "groups.csv", "forest.svg"} <= {path.name for path in out.iterdir()}
     assert set(found["out_of_play"]) == set(found["forest"])

@@ -40,16 +40,16 @@ def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path
     out = tmp_path / "run"
     done = invoke("search", folder, *QUICK, "--budget", 40, "--out", out, "--json")
     found = last(done)
-    assert "2 classes, 2 groups; train 36, val 12, test 12" in done.stdout
-    assert "60/20/20" in done.stdout  # the split was made, and told
-    assert "10x10" in done.stdout  # pictures of several sizes are cut, and told
-    assert "Budget: 40 trainings, about " in done.stdout
-    assert "In play: flips left-right, flips up-down, quarter turns, crops, 13 styles (" in done.stdout
-    assert "After 0.60 trainings: flips left-right: " in done.stdout
-    told = done.stdout.splitlines()[:-1]  # the last line is the JSON, which has the notes too
+    assert "2 classes, 2 groups; train 36, val 12, test 12" in done.stderr
+    assert "60/20/20" in done.stderr  # the split was made, and told
+    assert "10x10" in done.stderr  # pictures of several sizes are cut, and told
+    assert "Budget: 40 trainings, about " in done.stderr
+    assert "In play: flips left-right, flips up-down, quarter turns, crops, 13 styles (" in done.stderr
+    assert "After 0.60 trainings: flips left-right: " in done.stderr
+    told = done.stderr.splitlines()
     assert sum(line.startswith("Only 12 validation samples: ") for line in told) == 1
-    assert "A training has 4 steps: too short" in done.stdout
-    assert "Cost: " in done.stdout
+    assert "A training has 4 steps: too short" in done.stderr
+    assert "Cost: " in done.stderr
     tree = at.load(out / "tree.json")
     assert str(tree) == found["tree"]
     assert (out / "tree.svg").read_text().startswith("<svg")
@@ -61,7 +61,7 @@ def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path
         "compare", folder, "none", out / "tree.json", *QUICK, "--seeds", 2, "--out", tmp_path / "c", "--json"
     )
     assert {row["policy"] for row in last(done)["rows"]} == {"none", "run/tree"}
-    assert "worst group" in done.stdout
+    assert "worst group" in done.stderr
     assert (tmp_path / "c" / "comparison.csv").read_text().count("\n") == 5
 
     done = invoke("train", folder, *QUICK, "--policy", out / "tree.json", "--out", tmp_path / "t", "--json")
@@ -75,12 +75,14 @@ def test_a_newcomers_folder_is_searched_compared_and_trained_on(folder, tmp_path
     cost = {row["policy"]: row["cost"] for row in last(done)["rows"]}
     assert max(abs(cost[name] - found["cost"]["training_equivalents"]) for name in controls) < 0.8
     assert cost["search"] == pytest.approx(found["cost"]["training_equivalents"], abs=0.8)
-    assert "At the same cost, search is " in done.stdout
+    assert "At the same cost, search is " in done.stderr
     with pytest.raises(AugtreeError, match="--steps must be left out: data and task are those of"):
         invoke("compare", out, "--steps", 5)
 
     listed = invoke("runs", tmp_path, "--json")
-    assert {(run["kind"], run["status"]) for run in last(listed)["runs"]} == {("search", "done"), ("compare", "done")}
+    assert {(run["kind"], run["status"]) for run in last(listed)["runs"]} == {
+        (kind, "done") for kind in ("search", "compare", "train")
+    }
 
 
 def test_a_stopped_search_is_resumed_from_the_command_line(folder, tmp_path):

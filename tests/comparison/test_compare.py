@@ -26,7 +26,9 @@ from support.blobs import MINE, POLICIES, blobs, net, task
 def test_a_comparison_repeats_and_is_kept(tmp_path):
     events = []
     first = compare(blobs(), task(metric="loss"), POLICIES, seeds=2, out=tmp_path / "run", watch=events.append)
-    assert events[0] == Planned(notes=[], lines=["6 trainings."], trainings=6)
+    (note,) = first.notes
+    assert note.startswith("A training has 6 steps: too short")
+    assert events[0] == Planned(notes=[note], lines=["6 trainings."], trainings=6)
     assert sorted(((event.policy, event.seed, event.figures) for event in events[1:]), key=str) == sorted(
         ((row["policy"], row["seed"], {name: row[name] for name in ("val", "test", "cost")}) for row in first.rows),
         key=str,
@@ -40,7 +42,7 @@ def test_a_comparison_repeats_and_is_kept(tmp_path):
     files = {name: (tmp_path / "run" / name).read_bytes() for name in ("comparison.csv", "comparison.json")}
     assert json.loads(files["comparison.json"])["rows"] == first.rows
     again = resume(tmp_path / "run", data=blobs(), task=task(metric="loss"))
-    assert again == Comparison(first.metric, first.rows, first.free, first.judged_on, [], [], [])
+    assert again == Comparison(first.metric, first.rows, first.free, first.judged_on, [note], [], [])
     assert {name: (tmp_path / "run" / name).read_bytes() for name in files} == files
 
 
@@ -222,7 +224,6 @@ def test_a_group_in_which_the_metric_does_not_exist_is_left_out():
             ArgumentError,
             "policies/a must have a tree for the group all",
         ),
-        ({"task": task(model="resnet50", options={"wide": 3})}, ArgumentError, "wide must be an option of resnet50"),
         (
             {"data": blobs(test=0), "train_on": "train+val"},
             DataError,

@@ -267,3 +267,18 @@ def test_what_a_training_costs_stands_in_the_table():
     found = Comparison("accuracy", [*table, {"policy": "mine", "seed": 0, "test": 0.6}], ["none"], "test")
     head, _, none, mine = ([cell.strip() for cell in line.split("|")[1:-1]] for line in found.to_text().splitlines())
     assert (head[-1], none[-1], mine[-1]) == ("trainings", "1.2", "")
+
+
+def test_free_policies_alone_have_a_best_one():
+    found = Comparison("accuracy", [row for row in ROWS if row["policy"] != "mine"], FREE, "test")
+    assert found.verdict() == (  # validation data chooses; pairs by hand: -0.20, -0.10, -0.15
+        "randaugment is the best free policy, by validation data: in accuracy (test) 0.1500 ± 0.0289 behind"
+        " trivialaugment, the next."
+    )
+    without = rows(none=([0.5, 0.6], None), ta=([0.7, 0.6], None), ra=([0.5, 0.5], None))
+    assert Comparison("accuracy", without, ["none", "ta", "ra"], "test").verdict() == (
+        "ta is the best free policy: in accuracy (test) 0.1000 ± 0.1000 ahead of none, the next: not more than noise."
+    )
+    assert Comparison("error", without, ["none", "ta", "ra"], "test").verdict() == (
+        "ra is the best free policy: in error (test) 0.0500 ± 0.0500 ahead of none, the next: not more than noise."
+    )

@@ -17,9 +17,10 @@ def test_a_trained_model_is_kept_and_loads_again(tmp_path):
     data, asked = blobs(), task(model="cnn", preprocess=Flip())
     events = []
     found = train(data, asked, MINE, seed=3, out=tmp_path / "a" / "b", watch=events.append)
-    assert events == [Planned(steps=6), *map(Stepped, range(1, 7))]
+    assert events == [Planned(events[0].notes, steps=6), *map(Stepped, range(1, 7))]
     folder = tmp_path / "a" / "b"
-    assert {path.name for path in folder.iterdir()} == {"model.safetensors", "policy.json", "training.json"}
+    results, run = {"model.safetensors", "policy.json", "training.json"}, {"spec.json", "run.sqlite", "lock.sqlite"}
+    assert {path.name for path in folder.iterdir()} == {*results, *run, "checkpoints"}
     pictures = by_hand(data.samples, data)
     model = models.build("cnn", models.Inputs("image", 3, 8, 2), weights=folder / "model.safetensors").eval()
     with torch.no_grad():

@@ -37,6 +37,16 @@ def searched(data, out, **more):
     at.search_tree(data, asked, [DropNodes(0.2)], depth=1, scorer=Density(train=0.5), check=0, out=out)
 
 
+def test_the_policy_of_a_training_counts_as_a_file(tmp_path):
+    """Its run tells what a model was trained on, not how its policy was found."""
+    data, mine = blobs(), Tree().with_node(1, Cutout(0.4))
+    at.train(blobs(train=50), Classification(model="cnn", steps=2, batch_size=16, device="cpu"), mine, out=tmp_path)
+    for policy in (tmp_path, tmp_path / "policy.json"):
+        assert run_of(policy) is None
+        known = known_to_policies({"t": policy}, {"t": mine}, data)
+        assert known.tolist() == sorted([*data.indices("train"), *data.indices("val")])
+
+
 def test_what_a_run_has_seen(tmp_path):
     data = graphs(160)
     few = data.with_labels(20)

@@ -188,7 +188,9 @@ def test_another_fit_in_the_same_folder_is_refused(tmp_path):
 def test_a_fit_reports_its_plan_its_steps_and_the_models_beside_it():
     events = []
     fitted(pairs=True, watch=events.append)
-    assert events[0] == Planned(notes=[], lines=["The weighted training: 40 steps."], steps=40)
+    (note,) = events[0].notes
+    assert note.startswith("A training has 40 steps: too short")
+    assert events[0] == Planned(notes=[note], lines=["The weighted training: 40 steps."], steps=40)
     assert events[1:41] == [Stepped(step) for step in range(1, 41)]
     assert events[41:] == [Working("training without augmentation and weights"), Working("training on a and b")]
 

@@ -27,6 +27,7 @@ from augtree.search.scorers.cooldown import Plan
 from augtree.search.trunk import Trunk
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, RandAugment, Space, VerticalFlip
+from support.damage import write_spec
 from support.inline import Inline
 from support.searches import context_on
 from support.sided import ALIKE, APART, HOW, QUICK, SPACE, TASK, linear, sided
@@ -314,7 +315,7 @@ def test_a_run_with_a_check_recorded_is_resumed(whole, tmp_path):
     """Nothing checks a forest from one trunk, but its specification holds the argument."""
     old = shutil.copytree(whole, tmp_path / "old")
     spec = json.loads((old / "spec.json").read_text())
-    (old / "spec.json").write_text(json.dumps({**spec, "check": 0.5}))
+    write_spec(old, {**spec, "check": 0.5})
     at.resume(old, data=APART, task=TASK)
     assert kept(old) == kept(whole)
 

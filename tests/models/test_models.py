@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from augtree.errors import ArgumentError
+from augtree.errors import ArgumentError, TaskError
 from augtree.models import Inputs, Model, build
 
 PICTURES = Inputs("image", 3, 32, 10)
@@ -128,3 +128,18 @@ def test_what_makes_no_model(model):
 def test_a_function_takes_no_options():
     with pytest.raises(ArgumentError, match=r"model must be a name where there are options \(width\)"):
         build(nn.Identity, PICTURES, width=3)
+
+
+@pytest.mark.parametrize("layer", [nn.LazyLinear(2), nn.LazyBatchNorm1d(affine=False)], ids=["weights", "buffers"])
+def test_lazy_layers_are_refused_with_what_to_do(layer):
+    with pytest.raises(TaskError, match=r"weights exist, but 1\.\w+.* have no shape yet: give the layers their"):
+        build(lambda: nn.Sequential(nn.Flatten(), layer), PICTURES)
+
+
+def test_a_lazy_layer_that_has_seen_a_batch_is_an_ordinary_one():
+    def made():
+        model = nn.Sequential(nn.Flatten(), nn.LazyLinear(2))
+        model(torch.zeros(1, 3, 32, 32))
+        return model
+
+    assert build(made, PICTURES)[1].weight.shape == (2, 3072)

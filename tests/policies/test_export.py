@@ -50,6 +50,20 @@ def test_text():
     assert FOREST.to_text().endswith("sketch & co  weight 0.6\nIdentity (the empty tree)")
 
 
+@pytest.mark.parametrize(("child", "sibling"), [(2, 3), (3, 2)])
+def test_a_sibling_to_which_nothing_is_left_is_not_drawn(child, sibling):
+    tree = at.Tree().with_node(1, Rotate(0.6), p=0.7).with_node(child, Color(0.4), p=1.0)
+    deeper = tree.with_node(2 * child, Invert(1.0), p=0.5)
+    assert tree.to_text() == "Rotate(0.6)  applied to 70 %\n└─  100 % Color(0.4)"
+    assert deeper.to_text().splitlines()[2:] == ["   ├─   50 % Invert(1)", "   └─   50 % Identity"]
+    assert f"-> {sibling} " not in tree.to_dot()
+    assert "Identity" not in tree.to_dot()
+    assert "Identity" not in tree.to_svg()
+    assert "100 %" in tree.to_svg()
+    own = tree.with_node(sibling, Invert(1.0))  # the user's own words stay
+    assert "    0 % Invert(1)" in own.to_text()
+
+
 def test_dot():
     dot = TREE.to_dot()
     assert '1 [label="Rotate(0.6)\\napplied to 70 %"];' in dot

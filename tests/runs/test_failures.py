@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from augtree.errors import TaskError
+from augtree.errors import RunError, TaskError
 from augtree.runs.failures import LONGEST_REASON, BudgetSpentError, attempt
 
 
@@ -30,7 +30,8 @@ def test_a_reason_is_one_short_line():
 
 
 @pytest.mark.parametrize("stop", [
-    MemoryError, torch.OutOfMemoryError, OSError, FileNotFoundError, BudgetSpentError, KeyboardInterrupt, SystemExit,
+    MemoryError, torch.OutOfMemoryError, OSError, FileNotFoundError, RunError, BudgetSpentError,
+    KeyboardInterrupt, SystemExit,
 ])  # fmt: skip
 def test_what_ends_a_run_is_no_failure_of_the_work(stop):
     with pytest.raises(stop):

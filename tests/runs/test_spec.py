@@ -11,6 +11,7 @@ from augtree.errors import DataError, OtherRunError, PolicyFileError, RunError
 from augtree.policies.codec import Reader
 from augtree.runs.spec import begin_run, restore, restore_data, restore_space, restore_task, run_spec, space_spec
 from augtree.runs.store import Run
+from augtree.runs.warnings import SHORT_TRAINING
 from augtree.tasks import Classification, Contrastive
 from augtree.transforms import Flip, Posterize, RandAugment, Space
 from support.searches import INVERT, TASK, bars
@@ -66,10 +67,11 @@ def test_what_trainings_begin_with_is_part_of_a_run_with_a_seed(tmp_path):
 
 
 def test_changed_surroundings_are_notes(tmp_path):
-    with begun(tmp_path / "a") as run:
+    long = dataclasses.replace(CNN, steps=SHORT_TRAINING)  # without a note on its length
+    with begun(tmp_path / "a", task=long) as run:
         assert run.notes == []
         run.record_fact("surroundings", {**run.fact("surroundings"), "torch": "0.1", "threads": 99})
-    with begun(tmp_path / "a") as run:
+    with begun(tmp_path / "a", task=long) as run:
         assert run.notes == [
             f"The run began with torch 0.1 and goes on with {torch.__version__}: the tree may differ.",
             f"The run began with threads 99 and goes on with {torch.get_num_threads()}: the tree may differ.",
@@ -120,6 +122,13 @@ def test_data_in_arrays_must_be_given_again(tmp_path):
     with pytest.raises(RunError, match=r"a was made on arrays: give them again, augtree.resume\('.*a', data=...\)"):
         restore_data(spec, tmp_path / "a")
     assert restore_data(spec, tmp_path / "a", DATA) is DATA
+
+
+def test_a_source_that_data_cannot_come_from_is_refused(tmp_path):
+    for source in ({"sourze": "digits"}, {}):
+        spec = {"name": "digits", "source": source, "fingerprint": ""}
+        with pytest.raises(RunError, match="spec.json: /data/source must be arguments of augtree.data.load"):
+            restore_data(spec, tmp_path / "a")
 
 
 def test_data_that_have_changed_are_refused(tmp_path):

@@ -110,7 +110,6 @@ def test_the_plan_then_every_score_and_node_are_events():
     nodes = [event for event in events if isinstance(event, NodeBuilt)]
     assert [event.node for event in nodes] == [node for node, _ in nodes[-1].growth.built]
     assert nodes[-1].growth.tree == result.tree
-    assert 0 < nodes[0].seconds < nodes[-1].seconds
     texts = [event.text for event in events if isinstance(event, Working)]
     assert texts == [f"training with {name}" for name in ("tree", "none", "randaugment", "trivialaugment")]
 

@@ -1,5 +1,7 @@
 """Searches for contrastive tasks: the same scorers, other judgements."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,7 @@ from augtree.search import Cooldown, Density, Retrain, search_tree
 from augtree.tasks import Contrastive
 from augtree.transforms import Cutout, DropNodes, MaskNodes, Posterize, Rotate, Space
 from augtree.transforms.traits import STRONG
+from support.damage import write_spec
 from support.searches import INVERT, bars, context_on
 
 DATA = bars(0, 0.5, train=64, val=128)
@@ -172,7 +175,7 @@ def test_graphs_by_cool_downs_are_judged_by_a_probe():
 
 def test_a_run_of_an_unknown_task_is_refused(tmp_path):
     search(tmp_path / "run", Density(train=0.1))
-    spec = tmp_path / "run" / "spec.json"
-    spec.write_text(spec.read_text().replace('"task": "contrastive"', '"task": "guessing"'))
+    text = (tmp_path / "run" / "spec.json").read_text()
+    write_spec(tmp_path / "run", json.loads(text.replace('"task": "contrastive"', '"task": "guessing"')))
     with pytest.raises(at.errors.RunError, match="must be one of classification, contrastive.* got 'guessing'"):
         at.resume(tmp_path / "run", data=DATA)

@@ -12,16 +12,16 @@ import torch
 import augtree as at
 from augtree.errors import ArgumentError
 from augtree.runs.events import Planned
+from augtree.runs.warnings import SHORT_TRAINING
 from augtree.search import Cooldown, search_tree
 from augtree.search.cooldown_search import (
-    SHORT_TRAINING,
     closing_notes,
     without_failing_transforms,
     without_preprocess,
 )
 from augtree.search.cooldowns import MIN_VAL_TO_CHOOSE
 from augtree.search.grow import NodeBuilt
-from augtree.search.trunk import CooledDown, FactorTested, TrunkTrained
+from augtree.search.trunk_events import CooledDown, FactorTested, TrunkTrained
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, Posterize, Space, VerticalFlip
 from augtree.transforms.traits import EVERY_SAMPLE

@@ -160,7 +160,7 @@ def test_only_one_works_in_a_folder(tmp_path):
 
 
 SCRIPT = """
-import os, signal, sqlite3, sys
+import os, random, signal, sqlite3, sys, time
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
@@ -179,7 +179,7 @@ def search(out):
     task = Classification(model="cnn", options={"width": 2}, steps=10, batch_size=16, device="cpu")
     search_tree(digits, task, Space([Posterize(0.2)], basics=[Flip()]), depth=2, scorer=QUICK, out=out, budget=8)
 
-def child(work, fault=""):
+def child(work, fault="", seconds=None):
     pid = os.fork()
     if not pid:
         os.environ["AUGTREE_FAULT"] = fault
@@ -189,9 +189,14 @@ def child(work, fault=""):
             print(repr(error), file=sys.stderr)
             os._exit(1)
         os._exit(0)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
     return os.waitpid(pid, 0)[1]
 
+since = time.monotonic()
 assert child(lambda: search(place / "whole")) == 0
+seconds = time.monotonic() - since
 for fault in faults:
     out = place / fault.replace(":", "-")
     status = child(lambda: search(out), fault)
@@ -200,14 +205,20 @@ for fault in faults:
         status = child(lambda: resume(out), "unit.computed:3")
         assert os.WIFSIGNALED(status), status
     assert child(lambda: resume(out)) == 0, fault
+for number in range(2):  # at any moment
+    out = place / f"moment-{number}"
+    for kill in range(5):
+        work = resume if (out / "spec.json").exists() else search
+        assert child(lambda: work(out), seconds=random.random() * seconds * 0.7) in (0, signal.SIGKILL), number
+    assert child(lambda: work(out)) == 0, number
 """
 FAULTS = [*faults.POINTS, "result.written:6", "unit.recorded:12"]
 
 
 def test_killed_by_the_system_and_resumed_from_the_folder_alone(tmp_path):
-    """SIGKILL in processes of their own, at every named point; nothing but the folder is left."""
+    """SIGKILL, about 20 times, in processes of their own; nothing but the folder is left."""
     here = str(Path(__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", SCRIPT, tmp_path, here, *FAULTS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for fault in FAULTS:
-        assert files(tmp_path / fault.replace(":", "-")) == files(tmp_path / "whole"), fault
+    for name in (*(fault.replace(":", "-") for fault in FAULTS), "moment-0", "moment-1"):
+        assert files(tmp_path / name) == files(tmp_path / "whole"), name

@@ -13,6 +13,7 @@ from augtree.runs.store import VERSION, Run
 from augtree.search import Density
 from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer
+from support.damage import write_spec
 from support.searches import INVERT, TASK, bars
 from support.tree_runs import DATA, again, files, search, stopped
 
@@ -109,7 +110,7 @@ def test_a_run_with_a_space_of_an_older_version_is_refused(tmp_path, cut):
     stopped(tmp_path / "a", cut)
     spec = json.loads((tmp_path / "a" / "spec.json").read_text())
     spec["space"] = spec["space"]["candidates"]
-    (tmp_path / "a" / "spec.json").write_text(json.dumps(spec))
+    write_spec(tmp_path / "a", spec)
     with pytest.raises(RunError, match="is of a run that another version of augtree began: begin it again"):
         again(tmp_path / "a")
 
@@ -143,7 +144,7 @@ def test_killed_before_the_specification_is_written(tmp_path, monkeypatch):
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write_atomically", killed)
+        patch.setattr(store, "write_file", killed)
         with pytest.raises(SystemExit):
             search(tmp_path / "a")
     assert Path(tmp_path / "a").exists()

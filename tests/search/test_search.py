@@ -5,7 +5,7 @@ import pytest
 
 from augtree.errors import ArgumentError, DataError
 from augtree.tasks import Classification
-from augtree.transforms import DropNodes
+from augtree.transforms import DropNodes, Identity, Space
 from support.searches import INVERT, bars
 from support.tree_runs import search
 
@@ -77,3 +77,9 @@ def test_numbers_of_numpy_are_numbers(changes):
 def test_probabilities_that_are_close_are_two():
     result = search(probabilities=(0.3333333, 0.3333334), depth=1, check=0)
     assert {0.3333333, 0.3333334} <= {row.get("p") for row in result.history}
+
+
+@pytest.mark.parametrize("space", [[], [Identity()], Space([])], ids=str)
+def test_a_space_without_a_transform_is_refused(space):
+    with pytest.raises(ArgumentError, match="space must have a transform beside Identity"):
+        search(space=space)

@@ -15,13 +15,11 @@ from augtree.search.play import Play
 from augtree.search.trunk import (
     MAX_FACTORS,
     UNGROUPED,
-    FactorTested,
-    Finding,
     common_play,
     cooldowns_of_look,
-    describe,
 )
 from augtree.search.trunk import tested_factors as factors_of_look
+from augtree.search.trunk_events import FactorTested, Finding, describe
 from augtree.training.state import seed_of
 from augtree.transforms import Cutout, Flip, Identity, RandAugment, Space, VerticalFlip
 from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES

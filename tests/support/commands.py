@@ -16,6 +16,6 @@ def invoke(*arguments):
 
 
 def last(done):
-    """The JSON that a command ends with."""
+    """The JSON that a command prints; its text is on the standard error output."""
     assert done.exit_code == 0, done.output
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout)

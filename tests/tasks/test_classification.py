@@ -192,5 +192,9 @@ def test_a_function_stands_there_by_its_name_and_must_be_given_again(model, name
 
 def test_options_are_for_named_models():
     with pytest.raises(ArgumentError, match=r"model must be a name where there are options \(width\)"):
-        Classification(net, options={"width": 3}, device="cpu").prepare(blobs())
+        Classification(net, options={"width": 3}, device="cpu")
+    with pytest.raises(ArgumentError, match=r"widht must be an option of cnn, .* \(did you mean width\?\), got 3"):
+        Classification("cnn", options={"widht": 3})
+    with pytest.raises(ArgumentError, match="wide must be an option of resnet50, which has stem, weights, got 3"):
+        Classification("resnet50", options={"wide": 3})
     assert Classification("cnn", options={"width": 3}, device="cpu").prepare(blobs()).model.fc.in_features == 6

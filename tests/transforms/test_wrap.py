@@ -203,3 +203,33 @@ def test_it_is_a_value():
     assert hash(one) == hash(other)
     assert one != at.wrap(invert, name="Other")
     assert repr(one) == "wrap(transforms.test_wrap.invert, name='Neg', takes='chw')"
+
+
+EDGES = torch.tensor([[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": torch.full((2, 1), torch.nan)}, r"x with finite values, got 2 that are not"),
+        ({"x": torch.ones(2, 1, dtype=torch.float64)}, "x as float32 of 2 dimensions, got float64 of 2 dimensions"),
+        ({"x": torch.ones(2)}, "x as float32 of 2 dimensions, got float32 of 1 dimensions"),
+        ({"x": torch.ones(2, 3)}, r"x with entries of shape \[1\], got \[3\]"),
+        ({"x": [1, 2]}, "x as a tensor, got list"),
+        ({"edge_index": EDGES + 1}, "edges between nodes 0 to 1, got 1 to 2"),
+        ({"edge_index": EDGES.float()}, "edge_index as int64 of 2 dimensions, got float32 of 2 dimensions"),
+    ],
+)
+def test_a_graph_that_no_model_can_take_is_refused(changes, message):
+    def changed(graph):
+        return graph.update(changes)
+
+    graph = Data(x=torch.ones(2, 1), edge_index=EDGES)
+    with pytest.raises(TransformError, match=f"^Fog must return {message}$"):
+        at.wrap(changed, name="Fog", takes="graph")(graph, seed=0)
+
+
+def test_a_graph_function_may_take_nodes_away_and_leave_missing_values_missing():
+    graph = Data(x=torch.tensor([[1.0], [torch.nan]]), edge_index=EDGES)
+    fewer = at.wrap(lambda graph: graph.subgraph(torch.tensor([1])), name="Fewer", takes="graph")(graph, seed=0)
+    assert (fewer.num_nodes, fewer.num_edges) == (1, 0)

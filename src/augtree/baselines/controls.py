@@ -11,6 +11,7 @@ from augtree.errors import ArgumentError, number, whole_number
 from augtree.forests.options import Weighting
 from augtree.forests.search import search_forest
 from augtree.policies.codec import Reader, to_json
+from augtree.runs.events import silent
 from augtree.runs.spec import restore_space, space_spec
 from augtree.search.cooldowns import average_of
 from augtree.search.options import SearchOptions, restore_scorer
@@ -164,6 +165,7 @@ class Searched:
     def fit(self, trainer: Trainer, data: Dataset, seed: int) -> State:
         """The search, in memory; what it costs is counted."""
         arguments: dict[str, Any] = {"depth": self.depth, "scorer": self.scorer, "budget": self.budget, "seed": seed}
+        arguments["watch"] = silent
         if self.weighting is None:
             result: Any = search_tree(data, trainer.task, self.space, **arguments)
         else:

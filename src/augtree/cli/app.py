@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from augtree.errors import ArgumentError, printable
 from augtree.version import __version__
 
 COMMANDS = {
@@ -63,12 +68,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-INTERRUPTED = 130
-"""The exit status after Ctrl-C."""
+INTERRUPTED, TERMINATED = 130, 143
+"""The exit status after Ctrl-C, and after SIGTERM."""
+AS_JSON = ContextVar("as_json", default=False)
+"""Whether the standard output is for JSON alone."""
 
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON, for scripts.")]
+
+
+def prose_aside(as_json: bool) -> bool:
+    """With --json, all text goes to the standard error output."""
+    AS_JSON.set(as_json)
+    return as_json
+
+
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        callback=prose_aside,
+        is_eager=True,
+        help="Print the result as JSON, a line, for scripts; all text goes to the standard error output.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="The run's folder (default: a new one in runs/).")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out if it exists.")]
 
 
 def print_version(wanted: bool) -> None:
@@ -88,8 +112,8 @@ def root(
 
 
 def say(text: str) -> None:
-    """Print a line of text."""
-    print(text)
+    """Print a line of text; with --json, on the standard error output."""
+    print(printable(text, keep="\n"), file=sys.stderr if AS_JSON.get() else sys.stdout)
 
 
 def finish(result: dict[str, Any], as_json: bool) -> None:
@@ -98,14 +122,57 @@ def finish(result: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(result))
 
 
+class TerminatedError(KeyboardInterrupt):
+    """The process was asked to end, by SIGTERM."""
+
+
 @contextmanager
 def stoppable(folder: Path, command: str = "") -> Iterator[None]:
-    """On Ctrl-C, print the command that resumes the run."""
+    """On Ctrl-C or SIGTERM, say what is kept and print the command that goes on with the run."""
+    try:
+        with sigterm_as_error():
+            yield
+    except KeyboardInterrupt as error:
+        say("\n" + stopped(folder, command or f"augtree resume {folder}"))
+        raise typer.Exit(TERMINATED if isinstance(error, TerminatedError) else INTERRUPTED) from None
+
+
+@contextmanager
+def sigterm_as_error() -> Iterator[None]:
+    """Raise a TerminatedError on SIGTERM; workers, which do not get the signal, end at once."""
+    import multiprocessing
+
+    def end(*_: object) -> NoReturn:
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise TerminatedError
+
+    if threading.current_thread() is not threading.main_thread():  # which alone may set a handler
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
-    except KeyboardInterrupt:
-        say(f"\nStopped; nothing is lost. Resume with: {command or f'augtree resume {folder}'}")
-        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def stopped(folder: Path, command: str) -> str:
+    """What of a stopped run is kept, and how to go on."""
+    from augtree.runs.listing import list_runs
+    from augtree.tables import counted
+
+    runs = list(list_runs(folder))
+    if not runs:
+        return "Stopped before the run began, nothing is kept: begin again with the same command."
+    done = counted(sum(run.units for run in runs), "finished part")
+    return f"Stopped. Kept in {folder}: {done} of the work; only the part under way is lost. Go on with: {command}"
+
+
+def check_new_file(out: Path, overwrite: bool) -> None:
+    """Raise for a file that exists and is not to be replaced."""
+    if out.exists() and not overwrite:
+        raise ArgumentError("--out", "must be a new file (--overwrite replaces an existing one)", str(out))
 
 
 def new_folder(kind: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from augtree.cli.app import Json, Seed, app, finish, say
+from augtree.cli.app import Json, Overwrite, Seed, app, check_new_file, finish, say
 from augtree.data.graphs.tu import is_tu
 from augtree.errors import ArgumentError, DataError, PolicyFileError
 from augtree.files import write_atomically
@@ -26,20 +26,21 @@ def apply(
     copies: Annotated[int, typer.Option(min=1, max=32, help="Versions of each picture.")] = 7,
     most: Annotated[int, typer.Option(min=1, max=200, help="Show at most so many pictures.")] = 12,
     size: Annotated[int, typer.Option(min=1, max=1024, help="Shrink longer pictures to this first.")] = 224,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write a sheet of pictures and their augmented versions: the first thing to do with a policy."""
-    finish(apply_policy(policy, pictures, out, copies, most, size, seed), as_json)
+    finish(apply_policy(policy, pictures, out, copies, most, size, seed, overwrite), as_json)
 
 
 def apply_policy(
-    policy: str, places: list[Path], out: Path, copies: int, most: int, size: int, seed: int
+    policy: str, places: list[Path], out: Path, copies: int, most: int, size: int, seed: int, overwrite: bool
 ) -> dict[str, Any]:
     """Read everything, then write the sheet."""
     found = find(policy)
     check_policy(policy, found)
-    check_target(out, [Path(policy), *places])
+    check_target(out, [Path(policy), *places], overwrite)
     read, unreadable, all_of_them = read_pictures(places, out, most, size)
     rows = sheet.augmented_rows(found, [(name, picture) for name, picture, _ in read], copies, seed)
     write_atomically(out, sheet.draw_sheet(Path(policy).name, rows))
@@ -63,12 +64,13 @@ def check_policy(policy: str, found: Any) -> None:
         raise PolicyFileError(policy, "", "a policy must work on pictures here, got one for graphs")
 
 
-def check_target(out: Path, inputs: list[Path]) -> None:
-    """Raise rather than write over what was to be read."""
+def check_target(out: Path, inputs: list[Path], overwrite: bool) -> None:
+    """Raise rather than write over what was to be read, or unasked over what exists."""
     if out.suffix.lower() != ".png":
         raise ArgumentError("--out", "must end in .png", str(out))
     if out.resolve() in [path.resolve() for path in inputs]:
         raise ArgumentError("--out", "must not be one of the files to read", str(out))
+    check_new_file(out, overwrite)
 
 
 def check_place(place: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from augtree.cli.app import Json, finish, say, stoppable
-from augtree.cli.console import counting
 from augtree.data.proteins import build_proteins
+from augtree.progress import counting
 
 build = typer.Typer(help="Make a data set from raw files.", no_args_is_help=True)
 
@@ -39,7 +39,7 @@ def proteins(
 ) -> None:
     """Protein graphs with Gene Ontology labels: a node a residue, an edge where Calpha atoms are close."""
     begun = time.perf_counter()
-    with stoppable(out, "the same command"), counting("structures") as report:
+    with stoppable(out, "the same command"), counting("structures", say) as report:
         built = build_proteins(
             structures,
             annotations,

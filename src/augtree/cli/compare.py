@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
-from augtree.cli.console import Console
 from augtree.cli.options import with_options
 from augtree.cli.values import assignments, policies_by_name
 from augtree.comparison import Comparison, free_policies, rows_of_run
@@ -20,6 +19,7 @@ from augtree.comparison.rows import rows_with_weights
 from augtree.errors import ArgumentError, one_of
 from augtree.forests import Weighting
 from augtree.policies.presets import find
+from augtree.progress import Console
 from augtree.runs.store import check_run_folder
 
 
@@ -67,7 +67,7 @@ def compare(
         run_rows |= varied(run, text)
     if run_rows:
         chosen = {**(chosen or free_policies(data, task)), **run_rows}
-    with stoppable(folder), Console() as watch:
+    with stoppable(folder), Console(say) as watch:
         result = compare_policies(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
     print_comparison(result, folder, watch)
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)

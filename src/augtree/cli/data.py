@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from augtree.cli.app import Json, Seed, app, finish, say
+from augtree.cli.app import Json, Overwrite, Seed, app, check_new_file, finish, say
 from augtree.cli.build import build
 from augtree.cli.options import read_data, with_data_options
 from augtree.data.load import options_of, reader_by_name, root_of
@@ -62,12 +62,13 @@ def info(
     out: Annotated[
         Path | None, typer.Option(help="A picture of samples: a .png or .svg file (default: none is drawn).")
     ] = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     as_json: Json = False,
     **options: Any,
 ) -> None:
     """Describe a data set: counts by split, class and group, sizes, notes, the fingerprint."""
-    check_out(out)
+    check_out(out, overwrite)
     found = read_data(source, seed=seed, **options)
     about = summary(found)
     for line in summary_lines(about):
@@ -78,12 +79,15 @@ def info(
     finish(about, as_json)
 
 
-def check_out(out: Path | None) -> None:
+def check_out(out: Path | None, overwrite: bool) -> None:
     """Raise for a file that cannot be drawn, before the data is read."""
-    if out is not None and out.suffix.lower() not in (".png", ".svg"):
+    if out is None:
+        return
+    if out.suffix.lower() not in (".png", ".svg"):
         raise ArgumentError("--out", "must end in .png or .svg", str(out))
-    if out is not None and not out.resolve().parent.is_dir():
+    if not out.resolve().parent.is_dir():
         raise ArgumentError("--out", "must be in an existing folder", str(out))
+    check_new_file(out, overwrite)
 
 
 def write_samples(found: Any, out: Path, seed: int) -> None:

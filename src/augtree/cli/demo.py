@@ -10,8 +10,8 @@ import typer
 
 from augtree import demo as example
 from augtree.cli.app import Json, Seed, app, finish, say, stoppable
-from augtree.cli.console import Console
 from augtree.cli.forest import print_forest
+from augtree.progress import Console
 
 
 @app.command()
@@ -27,7 +27,7 @@ def demo(
     )
     say("were (upright); of a third, on grey, half are mirrored (mirrored); a third, negatives, lies in all four")
     say("directions (turned). Which augmentation helps each group?")
-    with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Console() as watch:
+    with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Console(say) as watch:
         found, table = example.run(out, seed, watch)
     print_forest(found, watch)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
-from augtree.cli.console import Console
 from augtree.cli.options import make_task, with_options
 from augtree.cli.values import policies_by_name
 from augtree.comparison import free_policies
@@ -19,6 +18,7 @@ from augtree.evaluation import evaluate as evaluate_policies
 from augtree.evaluation.leakage import AUTO, check_known_labels, with_all_labels
 from augtree.evaluation.protocols import USUAL, Protocol, find_protocol
 from augtree.policies.presets import find
+from augtree.progress import Console
 from augtree.runs.store import check_run_folder
 
 
@@ -84,7 +84,7 @@ def evaluate(
     chosen = policies_by_name(policies) if policies else dict(free_policies(data, task))
     if run is not None:
         chosen |= policies_by_name([str(run)])
-    with stoppable(folder), Console() as watch:
+    with stoppable(folder), Console(say) as watch:
         result = evaluate_policies(
             data,
             task,

@@ -9,17 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
-from augtree.cli.console import Console
 from augtree.cli.fields import docs_of, option_name, parameter
 from augtree.cli.options import SEARCH, WEIGHTING, OptionGroup, search_group, with_options
 from augtree.cli.search import SpaceName
 from augtree.cli.values import SPACES, space_by_name
-from augtree.errors import ArgumentError, one_of
+from augtree.errors import ArgumentError, one_of, printable
 from augtree.forests import ForestResult, fit_forest, search_forest
 from augtree.forests.search import DEFAULT_SCORERS, FOREST_METHODS
 from augtree.policies import Forest
 from augtree.policies.presets import find
 from augtree.policies.tree import Tree
+from augtree.progress import Console
 from augtree.runs.store import check_run_folder
 from augtree.search.options import SearchOptions
 
@@ -82,7 +82,7 @@ def forest(
 ) -> None:
     """Search a policy for each group and train one model on all groups with learned weights."""
     folder = out or new_folder("forest")
-    with stoppable(folder), Console() as watch:
+    with stoppable(folder), Console(say) as watch:
         more: dict[str, Any] = {"out": folder, "plain": plain, "pairs": pairs, "watch": watch, **weighting}
         if trees is not None:
             result = fit_forest(data, task, trees_of(trees), seed=options.get("seed", 0), **more)
@@ -106,7 +106,7 @@ def print_forest(result: ForestResult, console: Console) -> None:
     for group, found in result.trees.items():
         if found.importances:
             most = ", ".join(f"{name} {value}" for name, value in list(found.importances.items())[:3])
-            say(f"Importance in {group}: {most}")
+            say(f"Importance in {printable(group)}: {most}")
     console.show_notes(result.notes)
     say("\n" + result.to_text())
     say(f"\n{result.verdict()}")
@@ -116,7 +116,8 @@ def print_forest(result: ForestResult, console: Console) -> None:
         say(f"Average similarity of the groups' features: {after:.3f}; without the forest {before:.3f}.")
     for pair in result.similarity.get("pairs", ()):
         size = f", differing by {pair['size']:.1f} nodes and {pair['degree']:.2f} in degree" if "size" in pair else ""
-        say(f"  trained on {' and '.join(pair['groups'])} alone: similarity {pair['similarity']:.3f}{size}")
+        groups = printable(" and ".join(pair["groups"]))
+        say(f"  trained on {groups} alone: similarity {pair['similarity']:.3f}{size}")
     costs = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in result.cost.items())
     say(f"Cost: {costs}.")
     if not result.deterministic:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from augtree.cli.app import say
-from augtree.cli.console import counting
 from augtree.cli.values import assignments
 from augtree.data import load
 from augtree.data.load import FOR_FOLDERS, fetch_set, options_of, reader_by_name, root_of
+from augtree.progress import counting
 
 OPTION = "--data-option"
 
@@ -24,7 +24,7 @@ def read(
     chosen = parse_reader_options(source, reader, reader_options)
     if download:
         fetch_set(source, root_of(root), chosen, tell=say)
-    with counting("pictures decoded") as progress:
+    with counting("pictures decoded", say) as progress:
         if "progress" in options_of(reader):
             options["progress"] = progress
         return load(source, root, **options, **chosen)

@@ -9,15 +9,16 @@ from typing import Annotated
 import torch
 import typer
 
-from augtree.cli.app import Json, app, finish, stoppable
+from augtree.cli.app import Json, app, finish, say, stoppable
 from augtree.cli.compare import print_comparison
-from augtree.cli.console import Console
 from augtree.cli.evaluate import print_evaluation
 from augtree.cli.forest import print_forest
 from augtree.cli.search import print_tree
-from augtree.comparison import Comparison
+from augtree.cli.train import print_trained
+from augtree.comparison import Comparison, Trained
 from augtree.comparison import resume as resume_run
 from augtree.evaluation import Evaluation
+from augtree.progress import Console
 from augtree.runs.store import Run
 from augtree.search import TreeResult
 from augtree.search.options import parse_budget
@@ -25,7 +26,7 @@ from augtree.search.options import parse_budget
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(help="The folder of a search, a forest, a comparison or an evaluation.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a run of any kind.")],
     threads: Annotated[
         int | None, typer.Option(min=1, help="CPU threads (default: those of the run so far).")
     ] = None,
@@ -38,8 +39,12 @@ def resume(
     """Resume a run that was stopped; the result is the same as without the interruption."""
     parse_budget(budget)
     torch.set_num_threads(threads or threads_of(run))
-    with stoppable(run), Console() as watch:
+    with stoppable(run), Console(say) as watch:
         result = resume_run(run, budget=budget, workers=workers, watch=watch)
+    if isinstance(result, Trained):
+        print_trained(result, run)
+        finish({"out": str(run), "metrics": result.metrics}, as_json)
+        return
     if isinstance(result, Comparison):
         print_comparison(result, run, watch)
     elif isinstance(result, Evaluation):

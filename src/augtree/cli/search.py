@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
-from augtree.cli.console import Console
 from augtree.cli.options import search_group, with_options
 from augtree.cli.values import SPACES, space_by_name
 from augtree.errors import one_of
+from augtree.progress import Console
 from augtree.runs.store import check_run_folder
 from augtree.search import TreeResult, search_tree
 
@@ -37,7 +37,7 @@ def search(
 ) -> None:
     """Search for an augmentation policy while training a model with it."""
     folder = out or new_folder("search")
-    with stoppable(folder), Console() as watch:
+    with stoppable(folder), Console(say) as watch:
         result = search_tree(data, task, space_by_name(space, data), out=folder, watch=watch, **options)
     print_tree(result, watch)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from augtree.cli.app import Json, Out, Seed, app, finish, new_folder, say
-from augtree.cli.console import Console
+from augtree.cli.app import Json, Out, Seed, app, finish, new_folder, say, stoppable
 from augtree.cli.options import with_options
+from augtree.comparison import Trained
 from augtree.comparison import train as train_model
-from augtree.files import check_folder
+from augtree.comparison.train import check_training_folder
 from augtree.policies.presets import find
+from augtree.progress import Console
 
 
-def check_train(policy: str, out: Path | None) -> None:
+def check_train(policy: str, out: Path | None, overwrite: bool) -> None:
     """Raise for options that no training can have."""
     find(policy)
-    if out is not None:
-        check_folder(out)
+    check_training_folder(out, overwrite=overwrite)
 
 
 @app.command()
@@ -29,14 +29,22 @@ def train(
     task: Any,
     policy: Annotated[str, typer.Option(help="A policy file or name.")] = "none",
     out: Out = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew where --out holds another training, which is deleted.")
+    ] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Train one model with a policy and keep it."""
     folder = out or new_folder("train")
-    with Console() as watch:
-        result = train_model(data, task, policy, seed=seed, out=folder, watch=watch)
+    with stoppable(folder), Console(say) as watch:
+        result = train_model(data, task, policy, seed=seed, out=folder, overwrite=overwrite, watch=watch)
+    print_trained(result, folder)
+    finish({"out": str(folder), "metrics": result.metrics}, as_json)
+
+
+def print_trained(result: Trained, folder: Path) -> None:
+    """Print the metrics and the names of the files."""
     for split, figures in result.metrics.items():
         say(f"{split}: " + ", ".join(f"{name} {value:.4f}" for name, value in figures.items()))
     say(f"The model: {folder}/model.safetensors; its training options: {folder}/training.json")
-    finish({"out": str(folder), "metrics": result.metrics}, as_json)

@@ -25,13 +25,15 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, TaskError, one_of
 from augtree.forests import Weighted
 from augtree.policies.codec import to_json
-from augtree.runs.events import Planned, RowTrained, Watch, silent
+from augtree.progress import shown
+from augtree.runs.events import Planned, RowTrained, Watch
 from augtree.runs.failures import attempt
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
 from augtree.search.search import check_data
 from augtree.tables import counted
-from augtree.tasks import Classification, Contrastive, Task
+from augtree.tasks import Contrastive, Task
+from augtree.tasks.arguments import DataLike, TaskLike, dataset_of, task_of
 from augtree.tasks.trainer import Trainer
 from augtree.training.metrics import METRICS
 from augtree.training.state import State
@@ -42,14 +44,14 @@ TRAIN_ON = ("train", "train+val")
 
 
 def compare(
-    data: Dataset,
-    task: Task | None = None,
+    data: DataLike,
+    task: TaskLike | None = None,
     policies: Mapping[str, PolicyLike] | None = None,
     *,
     seeds: int | Sequence[int] = 3,
     train_on: str = "train",
     out: str | Path | None = None,
-    watch: Watch = silent,
+    watch: Watch | None = None,
 ) -> Comparison:
     """Train a model with each policy, the same budget for each, and put them side by side.
 
@@ -58,9 +60,9 @@ def compare(
     Parameters
     ----------
     data
-        The data set; it must have test or validation samples.
+        The data set, or its name or path; it must have test or validation samples.
     task
-        Model, length of a training, metric; by default `Classification()`.
+        Model, length of a training, metric, or the name of a task; by default `Classification()`.
     policies
         By name: a value, a preset ("trivialaugment"), a file, the folder of a run, or None for no augmentation; by
         default the free policies. A `Weighted` forest learns its weights in every training. `Longer`, `Soup` and
@@ -72,7 +74,7 @@ def compare(
     out
         The folder of the run.
     watch
-        Called with every event (`augtree.runs.events`).
+        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
     Examples
     --------
@@ -84,7 +86,7 @@ def compare(
     ['none', 'ta']
 
     """
-    task = task or Classification()
+    data, task = dataset_of(data), task_of(task)
     check_train_on(train_on, task)
     seeds = seeds_of(seeds)
     named = free_policies(data, task) if policies is None else policies
@@ -103,13 +105,13 @@ def compare(
     texts = {name: to_json(m) if isinstance(m, Policy) else m.spec() for name, m in methods.items()}
     spec = run_spec("compare", data, task, policies=texts, order=list(methods), seeds=seeds, train_on=train_on)
     trainer = task.prepare(data)
-    with begin_run(out, spec, trainer, seeds[0]) as run:
+    with shown(watch) as show, begin_run(out, spec, trainer, seeds[0]) as run:
         notes = list(run.notes)
         if judged_on == "val":
             notes.append("There is no test data: validation data that a search has seen favours what it found.")
         trainings = len(methods) * len(seeds)
-        watch(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
-        rows, best = train_all(run, trainer, methods, free, seeds, train_on, judged_on, watch)
+        show(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
+        rows, best = train_all(run, trainer, methods, free, seeds, train_on, judged_on, show)
         if best is not None and any(takes_best(method) for method in methods.values()):
             notes.append(f"The best free policy, by validation data, is {best}.")
         controls = [name for name, method in methods.items() if isinstance(method, Longer | Soup)]

@@ -171,6 +171,8 @@ class Comparison:
     def _verdict(self) -> str:
         lines = {line.policy: line for line in self.lines()}
         reference, best = self.best_free, self._best(self._candidates)
+        if best is None and (free := self._verdict_on_free()):
+            return free
         if reference is None or best is None or lines[best].difference is None:
             return "There must be a free policy and another one, with a seed in common, for a verdict."
         sign = 1 if METRICS[self.metric].higher_is_better else -1
@@ -183,6 +185,24 @@ class Comparison:
         chosen = "the best free policy" if lines[reference].val is not None else "which is free"
         doubt = ": not more than noise" if noise is None or ahead < 2 * noise else ""
         return f"{best} is {figures} ahead of {reference}, {chosen}{doubt}."
+
+    def _verdict_on_free(self) -> str:
+        """Which free policy is best, beside the next; empty with fewer than two."""
+        sign = 1 if METRICS[self.metric].higher_is_better else -1
+        by_val = any(line.val is not None for line in self.lines())
+        means = {line.policy: sign * line.mean for line in self.lines() if line.mean is not None}
+        ranked = sorted((name for name in self.free if name in means), key=lambda name: -means[name])
+        if by_val and (best := self.best_free) is not None:
+            following = self._best([name for name in ranked if name != best])
+            ranked = [best] if following is None else [best, following]
+        if len(ranked) < 2 or (found := self._difference(*ranked[:2]))[0] is None:
+            return ""
+        difference, error = sign * found[0], found[1]
+        side = "behind" if difference < 0 else "ahead of"
+        doubt = ": not more than noise" if error is None or abs(difference) < 2 * error else ""
+        figures = f"in {self.metric} ({self.judged_on}) {abs(difference):.4f}{plus_minus(error)} {side} {ranked[1]}"
+        chosen = ", by validation data" if by_val else ""
+        return f"{ranked[0]} is the best free policy{chosen}: {figures}, the next{doubt}."
 
     def to_text(self) -> str:
         """The table, as Markdown."""
@@ -202,7 +222,7 @@ class Comparison:
             for group in self._groups():
                 columns[group] = [figure(*line.groups.get(group, (None, None))) for line in lines]
         if any(line.failed for line in lines):
-            columns["failed"] = [line.failures.replace("|", "\\|") for line in lines]
+            columns["failed"] = [line.failures for line in lines]
         return markdown(columns)
 
     def to_csv(self) -> str:

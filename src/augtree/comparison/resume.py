@@ -11,6 +11,7 @@ import numpy as np
 from augtree.baselines.methods import restore_method
 from augtree.comparison.compare import compare
 from augtree.comparison.result import Comparison
+from augtree.comparison.train import Trained, train
 from augtree.data import Dataset
 from augtree.errors import RunError
 from augtree.evaluation.evaluate import check_policy, evaluate_methods, task_for
@@ -19,14 +20,14 @@ from augtree.evaluation.protocols import find_protocol
 from augtree.evaluation.result import Evaluation
 from augtree.forests import ForestResult, fit_forest, search_forest
 from augtree.policies import Tree
-from augtree.runs.events import Watch, silent
+from augtree.runs.events import Watch
 from augtree.runs.spec import Restored, Transforms, restore, restore_space
-from augtree.runs.store import read_spec
+from augtree.runs.store import checked_spec
 from augtree.search import SearchOptions, TreeResult, search_tree
 from augtree.search.options import restore_scorer
 from augtree.tasks import Task
 
-Result = TreeResult | ForestResult | Comparison | Evaluation
+Result = TreeResult | ForestResult | Comparison | Evaluation | Trained
 
 
 def resume(
@@ -37,9 +38,9 @@ def resume(
     transforms: Transforms = (),
     budget: str | float | None = None,
     workers: int = 1,
-    watch: Watch = silent,
+    watch: Watch | None = None,
 ) -> Result:
-    """Go on with a search, forest, comparison or evaluation; the result is the same as without the interruption.
+    """Go on with a run of any kind; the result is the same as without the interruption.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def resume(
     workers
         Cool-downs, searches of groups or classifiers side by side; the result is the same.
     watch
-        Called with every event (`augtree.runs.events`).
+        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
     Examples
     --------
@@ -70,10 +71,10 @@ def resume(
     True
 
     """
-    spec = read_spec(Path(folder))
+    spec = checked_spec(Path(folder))
     kind = spec.get("kind")
     if kind not in RESUMES:
-        rule = "must be the run of a search, a forest, a comparison or an evaluation"
+        rule = "must be the run of a search, a forest, a training, a comparison or an evaluation"
         raise RunError(f"{folder} {rule}, got {kind!r}")
     if "scorer" in spec:
         restore_scorer(spec["scorer"], Path(folder))  # refused before the data, which may take long to read
@@ -81,14 +82,14 @@ def resume(
     return RESUMES[kind](run, budget=budget, workers=workers, watch=watch)
 
 
-def resume_search(run: Restored, *, watch: Watch, **more: Any) -> TreeResult:
+def resume_search(run: Restored, *, watch: Watch | None, **more: Any) -> TreeResult:
     """Go on with the search for a tree."""
     options = options_of(run, **more)
     space = restore_space(run.spec["space"], run.reader)
     return search_tree(run.data, run.task, space, **options.arguments(), out=run.folder, watch=watch)
 
 
-def resume_forest(run: Restored, *, watch: Watch, **more: Any) -> ForestResult:
+def resume_forest(run: Restored, *, watch: Watch | None, **more: Any) -> ForestResult:
     """Go on with the search for a forest."""
     arguments = options_of(run, **more, method="greedy").arguments("method") | weighting_of(run)
     space = restore_space(run.spec["space"], run.reader)
@@ -101,7 +102,7 @@ def options_of(run: Restored, *, budget: str | float | None, **more: Any) -> Sea
     return SearchOptions.from_spec(run.spec, run.folder, budget=run.budget if budget is None else budget, **more)
 
 
-def resume_fit(run: Restored, *, watch: Watch, **_: Any) -> ForestResult:
+def resume_fit(run: Restored, *, watch: Watch | None, **_: Any) -> ForestResult:
     """Go on with a weighted training for given trees."""
     trees = {group: restored_tree(run.reader.policy(text)) for group, text in run.spec["trees"].items()}
     arguments = {**weighting_of(run), "seed": run.spec["seed"]}
@@ -120,14 +121,20 @@ def restored_tree(policy: object) -> Tree:
     return policy
 
 
-def resume_comparison(run: Restored, *, watch: Watch, **_: Any) -> Comparison:
+def resume_training(run: Restored, *, watch: Watch | None, **_: Any) -> Trained:
+    """Go on with a training."""
+    policy = run.reader.policy(run.spec["policy"])
+    return train(run.data, run.task, policy, seed=run.spec["seed"], out=run.folder, watch=watch)
+
+
+def resume_comparison(run: Restored, *, watch: Watch | None, **_: Any) -> Comparison:
     """Go on with a comparison."""
     methods = {name: restore_method(run.spec["policies"][name], run.reader) for name in run.spec["order"]}
     arguments = {name: run.spec[name] for name in ("seeds", "train_on")}
     return compare(run.data, run.task, methods, **arguments, out=run.folder, watch=watch)
 
 
-def resume_evaluation(run: Restored, *, workers: int, watch: Watch, **_: Any) -> Evaluation:
+def resume_evaluation(run: Restored, *, workers: int, watch: Watch | None, **_: Any) -> Evaluation:
     """Go on with an evaluation."""
     spec, protocol = run.spec, find_protocol(run.spec["protocol"])
     given = {name: restore_method(spec["policies"][name], run.reader) for name in spec["order"]}
@@ -141,6 +148,7 @@ RESUMES: dict[str, Callable[..., Result]] = {
     "search": resume_search,
     "forest": resume_forest,
     "fit": resume_fit,
+    "train": resume_training,
     "compare": resume_comparison,
     "evaluate": resume_evaluation,
 }

@@ -63,6 +63,8 @@ def rows_of_run(folder: str | Path, data: Dataset) -> dict[str, PolicyLike]:
         if spec.get("method") != "shared":
             return rows
         rows = {"forest's policies": rows["forest"]}
+    elif spec["kind"] == "train" and (path / "policy.json").is_file():
+        return {f"{path.resolve().name}/policy": load(path / "policy.json")}
     elif not (path / "tree.json").is_file():
         return {}
     else:

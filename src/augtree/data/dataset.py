@@ -17,7 +17,7 @@ from augtree.data.checks import check_labels, check_names, check_numbers, check_
 from augtree.data.fingerprint import feed
 from augtree.data.pictures.cache import from_pickle, gathered, to_pickle
 from augtree.data.splits import SPLITS, UNLABELLED, choose
-from augtree.errors import ArgumentError, whole_number
+from augtree.errors import ArgumentError, printable, whole_number
 from augtree.transforms.base import Transform
 
 Ints = NDArray[np.int64]
@@ -56,6 +56,8 @@ class Dataset:
     """Decisions made for the user, to be printed."""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further columns of index.csv."""
+    files: tuple[str, ...] = ()
+    """The file of each sample, for messages; empty where samples are not from files of their own."""
 
     def __post_init__(self) -> None:
         check_samples(self.samples)
@@ -70,6 +72,8 @@ class Dataset:
             raise ArgumentError("split", "must have at least one training sample (0)", self.counts)
         for name, column in self.columns.items():
             same_length(f"columns/{name}", len(column), len(self))
+        if self.files:
+            same_length("files", len(self.files), len(self))
         whole_number("fill", self.fill, 0, 255)
         if self.preprocess is not None and self.preprocess.domain not in (self.domain, "any"):
             raise ArgumentError("preprocess", f"must be for {self.domain}s, as the samples are", str(self.preprocess))
@@ -83,7 +87,7 @@ class Dataset:
         kind = "labels" if self.multilabel else "classes"
         groups = f"{len(self.group_names)} group{'s' if len(self.group_names) > 1 else ''}"
         counts = ", ".join(f"{name} {count}" for name, count in self.counts.items())
-        return f"Dataset({self.name}: {what}, {self.num_classes} {kind}, {groups}; {counts})"
+        return f"Dataset({printable(self.name)}: {what}, {self.num_classes} {kind}, {groups}; {counts})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "samples": to_pickle(self.samples)}
@@ -142,6 +146,7 @@ class Dataset:
             split=split[rows],
             groups=self.groups[rows],
             columns={name: tuple(column[i] for i in rows) for name, column in self.columns.items()},
+            files=tuple(self.files[i] for i in rows) if self.files else (),
             source=None,
         )
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from augtree.data.checks import place_of
 from augtree.data.dataset import Dataset
 from augtree.data.splits import SPLITS, UNLABELLED
-from augtree.errors import ArgumentError, DataError, nearest, one_of
+from augtree.errors import ArgumentError, DataError, nearest, one_of, printable
 
 Ints = NDArray[np.int64]
 By = str | Callable[[Any], Any]
@@ -36,7 +36,7 @@ class Problem:
     why: str
 
     def __str__(self) -> str:
-        return f"group {self.group} {self.why}"
+        return f"group {printable(self.group)} {self.why}"
 
 
 def group(data: Dataset, by: By, *, merge: str | None = None) -> Dataset:
@@ -193,7 +193,7 @@ def merged(data: Dataset, merge: str, fewest_val: int = MIN_VAL_SAMPLES) -> Data
         small = place_of("group", min(found, key=lambda p: len(data.indices(None, p.group))).group, data.group_names)
         other = nearest_group(group_features(data), small)
         pair = sorted((data.group_names[small], data.group_names[other]))
-        joined.append(" with ".join(pair))
+        joined.append(printable(" with ".join(pair)))
         data = joined_groups(data, small, other)
     if data is begun:
         return data

@@ -28,12 +28,14 @@ from augtree.evaluation.result import Evaluation, failures
 from augtree.forests import Weighted
 from augtree.policies import Forest
 from augtree.policies.codec import to_json
-from augtree.runs.events import Planned, RowTrained, Watch, silent
+from augtree.progress import shown
+from augtree.runs.events import Planned, RowTrained, Watch
 from augtree.runs.failures import attempt
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
 from augtree.tables import counted
 from augtree.tasks import Contrastive, Task
+from augtree.tasks.arguments import DataLike, dataset_of, task_of
 from augtree.tasks.contrastive import ContrastiveTrainer
 from augtree.training.state import State
 from augtree.transforms.base import Policy
@@ -45,8 +47,8 @@ Encoder = Callable[[int], tuple[ContrastiveTrainer, State]]
 
 
 def evaluate(
-    data: Dataset,
-    task: Contrastive | None = None,
+    data: DataLike,
+    task: Contrastive | str | None = None,
     policies: Mapping[str, PolicyLike] | Policy | Weighted | str | None = None,
     *,
     protocol: str | None = None,
@@ -54,7 +56,7 @@ def evaluate(
     known_labels: str | Path | ArrayLike = "auto",
     workers: int = 1,
     out: str | Path | None = None,
-    watch: Watch = silent,
+    watch: Watch | None = None,
 ) -> Evaluation:
     """Train an encoder with each policy and seed, without labels, and judge its features by a protocol.
 
@@ -64,7 +66,7 @@ def evaluate(
     Parameters
     ----------
     data
-        The data set, one label a sample.
+        The data set, or its name or path; one label a sample.
     task
         A contrastive task; by default the protocol's own.
     policies
@@ -89,7 +91,7 @@ def evaluate(
     out
         The folder of the run; without one, nothing is saved.
     watch
-        Called with every event (`augtree.runs.events`).
+        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
     Examples
     --------
@@ -101,8 +103,9 @@ def evaluate(
     ['random encoder', 'none']
 
     """
+    data = dataset_of(data)
     chosen = find_protocol(USUAL[data.domain] if protocol is None else protocol)
-    task = task_for(chosen, task, data)
+    task = task_for(chosen, None if task is None else task_of(task), data)
     named = as_mapping(policies, data, task)
     methods = {name: check_policy(name, policy, data) for name, policy in named.items()}
     known = find_known_labels(known_labels, named, methods, data, chosen)
@@ -118,7 +121,7 @@ def evaluate_methods(
     known: KnownLabels,
     workers: int,
     out: str | Path | None,
-    watch: Watch,
+    watch: Watch | None,
 ) -> Evaluation:
     """The run: every encoder, every fold, the table."""
     workers = whole_number("workers", workers, 1, 1024)
@@ -132,7 +135,7 @@ def evaluate_methods(
         {"notes": list(known.notes)} if known.notes else {}
     )
     trainer = task.prepare(data)
-    with begin_run(out, run_spec("evaluate", data, task, **about), trainer, seeds[0]) as run:
+    with shown(watch) as show, begin_run(out, run_spec("evaluate", data, task, **about), trainer, seeds[0]) as run:
         table = EncoderTable(trainer, protocol, known, workers)
         run.meter = lambda: table.passes
         excluded = len(np.intersect1d(judged_rows(protocol, data), known.rows))
@@ -140,8 +143,8 @@ def evaluate_methods(
         notes.append(describe(protocol, task, data, excluded))
         encoders = {**table.untrained(), **{name: table.trained(method) for name, method in methods.items()}}
         trainings = len(encoders) * len(seeds)
-        watch(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
-        rows = list(table.rows(run, encoders, seeds, watch))
+        show(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
+        rows = list(table.rows(run, encoders, seeds, show))
         words = {name: method_in_words(method) for name, method in methods.items()}
         result = Evaluation(protocol.name, rows, words, excluded, [*notes, *failures(rows)])
         run.write_all({"evaluation.csv": result.to_csv().encode(), "evaluation.json": result.to_json().encode()})

@@ -129,11 +129,12 @@ def is_name(policy: PolicyLike) -> bool:
 
 
 def run_of(policy: PolicyLike) -> Path | None:
-    """The folder of the run that a policy is from."""
+    """The folder of the run that a policy is from; a training is none, since it does not tell how that was found."""
     if not isinstance(policy, str | Path) or is_name(policy):
         return None
     folders = (Path(policy), Path(policy).parent)
-    return next((folder for folder in folders if (folder / "spec.json").is_file()), None)
+    folder = next((folder for folder in folders if (folder / "spec.json").is_file()), None)
+    return None if folder is None or read_spec(folder)["kind"] == "train" else folder
 
 
 def known_to_run(folder: Path, data: Dataset) -> Rows:

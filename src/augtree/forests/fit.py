@@ -20,26 +20,28 @@ from augtree.forests.result import ForestResult, measures_by_group
 from augtree.forests.weighted import check_groups_match
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import to_json
-from augtree.runs.events import Planned, Watch, silent
+from augtree.progress import shown
+from augtree.runs.events import Planned, Watch
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
 from augtree.tables import counted
-from augtree.tasks import Classification, Task
+from augtree.tasks import Task
+from augtree.tasks.arguments import DataLike, TaskLike, dataset_of, task_of
 from augtree.tasks.trainer import Trainer
 from augtree.training.model_files import model_files
 from augtree.training.state import State
 
 
 def fit_forest(
-    data: Dataset,
-    task: Task | None = None,
+    data: DataLike,
+    task: TaskLike | None = None,
     trees: Mapping[str, Tree | str | Path] | None = None,
     *,
     seed: int = 0,
     out: str | Path | None = None,
     plain: bool = False,
     pairs: bool = False,
-    watch: Watch = silent,
+    watch: Watch | None = None,
     **weighting: Any,
 ) -> ForestResult:
     """Learn one model and the weights of the groups, for given trees: Algorithm 2 from its fourth line on.
@@ -47,9 +49,9 @@ def fit_forest(
     Parameters
     ----------
     data
-        The data set, in groups.
+        The data set, or its name or path, in groups.
     task
-        Model, length of a training, metric; by default `Classification()`.
+        Model, length of a training, metric, or the name of a task; by default `Classification()`.
     trees
         A tree, or the file of one, for each group of the data; by default all are empty.
     seed
@@ -71,7 +73,7 @@ def fit_forest(
     True
 
     """
-    task, options = task or Classification(), Weighting.of(weighting)
+    data, task, options = dataset_of(data), task_of(task), Weighting.of(weighting)
     seed = whole_number("seed", seed, 0, 2**63 - 1)
     checked = check_trees(data, trees)
     check_groups(data, options.fewest_val)
@@ -80,15 +82,15 @@ def fit_forest(
     trainer = task.prepare(data)
     texts = {group: to_json(tree) for group, tree in checked.items()}
     more = {"trees": texts, "weighting": options.spec(), "seed": seed, "plain": plain, "pairs": pairs}
-    with begin_run(out, run_spec("fit", data, task, **more), trainer, seed) as run:
+    with shown(watch) as show, begin_run(out, run_spec("fit", data, task, **more), trainer, seed) as run:
         notes = list(run.notes)
         line = f"The weighted training: {counted(trainer.total_steps, 'step')}."
-        watch(Planned(notes=list(notes), lines=[line], steps=trainer.total_steps))
+        show(Planned(notes=list(notes), lines=[line], steps=trainer.total_steps))
         uniform = Forest({group: (tree, 1 / len(checked)) for group, tree in checked.items()})
         training = WeightedTraining(trainer, uniform, options, seed)
-        weighted = CheckpointedTraining(training, run, watch).finish()
+        weighted = CheckpointedTraining(training, run, show).finish()
         measures = group_metrics(run, trainer, weighted.theta)
-        before, similarity = compare_with_plain(trainer, run, weighted.theta, seed, watch, plain=plain, pairs=pairs)
+        before, similarity = compare_with_plain(trainer, run, weighted.theta, seed, show, plain=plain, pairs=pairs)
         if options.eta > 0 and training.rounds < 2:
             notes.append(f"The weights were never updated: {trainer.total_steps} steps are not more than alpha.")
         result = forest_result(

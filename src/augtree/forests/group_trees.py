@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -15,8 +16,8 @@ import numpy as np
 import torch
 
 from augtree.data import Dataset
-from augtree.errors import ArgumentError
-from augtree.runs.events import Event, Watch
+from augtree.errors import ArgumentError, printable
+from augtree.runs.events import Event, Watch, silent
 from augtree.runs.store import Run
 from augtree.search.branches import CONTEXT, WORKER_DIED
 from augtree.search.result import TreeResult
@@ -39,6 +40,9 @@ class GroupStarted(Event):
     of: int
     data: str
 
+    def describe(self) -> Sequence[str]:
+        return [f"\nGroup {printable(self.group)} ({self.number} of {self.of}): {self.data}"]
+
 
 @dataclass(frozen=True)
 class GroupFinished(Event):
@@ -49,6 +53,10 @@ class GroupFinished(Event):
     of: int
     tree: str
     trainings: float
+
+    def describe(self) -> Sequence[str]:
+        place = f"{self.number} of {self.of} done"
+        return [f"Group {printable(self.group)} ({place}): {self.tree}, {self.trainings:.1f} trainings."]
 
 
 def trees_of_groups(
@@ -92,7 +100,7 @@ def search_all(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, Tr
 
 def search_packed(job: bytes) -> TreeResult:
     """Search one group's tree in a worker, which gets its arguments pickled."""
-    return search_tree(**pickle.loads(job))  # noqa: S301 - never from a file
+    return search_tree(**pickle.loads(job), watch=silent)  # noqa: S301 - never from a file
 
 
 def begin_worker(threads: int) -> None:

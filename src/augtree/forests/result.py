@@ -13,7 +13,7 @@ from torch import nn
 
 from augtree.data import Dataset
 from augtree.data.groups import ALL
-from augtree.errors import ArgumentError
+from augtree.errors import ArgumentError, printable
 from augtree.policies import Forest
 from augtree.search.play import factor_in_words
 from augtree.search.result import TreeResult
@@ -108,12 +108,13 @@ class ForestResult:
         mine, worst = self.average(split), self.worst(split)
         if mine is None or worst[1] is None:
             return f"There is no {self.metric} on the {split} data: no class has both labels there."
-        text = f"{self.metric} on {split} data: {mine:.4f} on average, {worst[1]:.4f} in the worst group ({worst[0]})"
+        text = f"{self.metric} on {split} data: {mine:.4f} on average, {worst[1]:.4f} in the worst group"
+        text += f" ({printable(worst[0])})"
         if not self.plain:
             return f"{text}."
         before, (name, lowest) = self.average(split, self.plain), self.worst(split, self.plain)
         return (
-            f"{text}; without augmentation and weights {before:.4f} and {lowest:.4f} ({name})."
+            f"{text}; without augmentation and weights {before:.4f} and {lowest:.4f} ({printable(name)})."
             " One training each: see compare for the spread."
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from augtree.data import Dataset
 from augtree.data.groups import check_groups
-from augtree.errors import ArgumentError, one_of
+from augtree.errors import ArgumentError, one_of, printable
 from augtree.forests.fit import fit_forest, forest_result, group_metrics, skipped_updates, write_forest
 from augtree.forests.group_trees import group_alone, trees_of_groups
 from augtree.forests.options import Weighting
@@ -25,7 +25,8 @@ from augtree.forests.result import ForestResult
 from augtree.forests.shared_trunk import SharedTrunk
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
-from augtree.runs.events import Note, Watch, silent
+from augtree.progress import shown
+from augtree.runs.events import Note, Watch
 from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.runs.store import Run, read_spec
 from augtree.search.branches import check_sendable
@@ -35,7 +36,8 @@ from augtree.search.result import TreeResult, cost_of
 from augtree.search.scorers import ScorerOptions
 from augtree.search.scorers.base import ScoringContext
 from augtree.search.search import check_data, space_for
-from augtree.tasks import Classification, Task
+from augtree.tasks import Task
+from augtree.tasks.arguments import DataLike, TaskLike, dataset_of, task_of
 from augtree.training.state import Passes
 from augtree.transforms import Space, Transform
 
@@ -47,8 +49,8 @@ PLAIN_UNITS = ("plain", "features", "pair/")
 
 
 def search_forest(
-    data: Dataset,
-    task: Task | None = None,
+    data: DataLike,
+    task: TaskLike | None = None,
     space: Space | Sequence[Transform] | None = None,
     *,
     depth: int = 3,
@@ -62,7 +64,7 @@ def search_forest(
     method: str = "shared",
     plain: bool = False,
     pairs: bool = False,
-    watch: Watch = silent,
+    watch: Watch | None = None,
     **weighting: Any,
 ) -> ForestResult:
     """One policy for each group of a data set, and one model on all of them with learned weights.
@@ -75,9 +77,9 @@ def search_forest(
     Parameters
     ----------
     data
-        The data set, in groups; each needs validation samples.
+        The data set, or its name or path, in groups; each needs validation samples.
     task
-        Model, length of a training, metric; by default `Classification()`.
+        Model, length of a training, metric, or the name of a task; by default `Classification()`.
     space, depth
         As in `search_tree`.
     scorer
@@ -95,7 +97,7 @@ def search_forest(
     pairs
         Whether to train a plain model on each pair of groups too, for the similarity of their features.
     watch
-        Called with every event (`augtree.runs.events`).
+        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
     weighting
         Options of `augtree.Weighting`: alpha, eta, target="worst", ...
 
@@ -110,7 +112,7 @@ def search_forest(
     ['bright', 'dark']
 
     """
-    task = task or Classification()
+    data, task = dataset_of(data), task_of(task)
     space = space_for(data, task, space)
     if one_of("method", method, FOREST_METHODS) == "paper":
         weighting = {"start": "uniform", "d": "raw", **weighting}
@@ -140,9 +142,9 @@ def search_forest(
     task = without_preprocess(task, space, data)
     trainer = task.prepare(data)
     spec = run_spec("forest", data, task, space=space_spec(space), **more)
-    with begin_run(out, spec, trainer, options.seed) as run:
+    with shown(watch) as show, begin_run(out, spec, trainer, options.seed) as run:
         run.record_fact("budget", options.budget)
-        context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=watch)
+        context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=show)
         result = search_on_shared_trunk(SharedTrunk(context, options, weights), space, plain=plain, pairs=pairs)
         write_forest(run, result, data, task)
         run.record_fact("status", "done")
@@ -185,23 +187,23 @@ def search_by_paper(
     options: SearchOptions,
     spec: Mapping[str, Any],
     out: str | Path | None,
-    watch: Watch,
+    watch: Watch | None,
     fit: Mapping[str, Any],
 ) -> ForestResult:
     """Method "paper": each group's tree from its own samples, then one weighted training."""
-    with begin_run(out, spec, task.prepare(data)) as run:
+    with shown(watch) as show, begin_run(out, spec, task.prepare(data)) as run:
         run.record_fact("budget", options.budget)
         for group in data.group_names:
             task.check(group_alone(data, group))
         for note in run.notes:
-            watch(Note(note))
+            show(Note(note))
         arguments = options.arguments("method", "workers")
-        results = trees_of_groups(data, task, space, run, arguments, options.workers, watch)
+        results = trees_of_groups(data, task, space, run, arguments, options.workers, show)
         folder = None if run.folder is None else run.folder / "fit"
         trees = {group: result.tree for group, result in results.items()}
         remove_other_fit(folder, trees)
-        result = fit_forest(data, task, trees, seed=options.seed, out=folder, watch=watch, **fit)
-        notes = [f"{group}: {note}" for group, search in results.items() for note in search.notes]
+        result = fit_forest(data, task, trees, seed=options.seed, out=folder, watch=show, **fit)
+        notes = [f"{printable(group)}: {note}" for group, search in results.items() for note in search.notes]
         cost = {**cost_of_searches(results), **result.cost}
         result = replace(result, trees=results, cost=cost, notes=[*notes, *result.notes], out=run.folder)
         write_forest(run, result, data, task)

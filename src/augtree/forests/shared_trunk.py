@@ -13,6 +13,7 @@ from augtree.forests.checkpointed import CheckpointedTraining
 from augtree.forests.options import Weighting
 from augtree.policies import Forest, Tree
 from augtree.runs.checkpoints import LazyState
+from augtree.runs.events import Working
 from augtree.search.branches import Losses, branch_runner
 from augtree.search.cooldown_search import closing_notes, prepare_search
 from augtree.search.cooldowns import CooledModel, FinalCooldowns
@@ -20,7 +21,8 @@ from augtree.search.options import SearchOptions
 from augtree.search.play import Plays
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
-from augtree.search.trunk import Finding, Trunk, common_play
+from augtree.search.trunk import Trunk, common_play
+from augtree.search.trunk_events import Finding
 from augtree.training.schedules import cooldown_rates
 from augtree.training.state import State
 from augtree.transforms import Space
@@ -74,6 +76,7 @@ class SharedTrunk:
             first = weighted_steps // self.weighting.alpha
             parts = [range(first), range(first, training.rounds)]
             checkpointed = CheckpointedTraining(training, self.run, watch, parts, kept=0)
+            watch(Working("the last part of the trunk, in which the weights are learned"))
             weighted = checkpointed.finish()
             end = checkpointed.state_after(0).theta
             # The cool-downs start where the weights' part of the trunk ended.

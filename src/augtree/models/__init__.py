@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
-from augtree.errors import ArgumentError, nearest, whole_number
+from augtree.errors import ArgumentError, TaskError, nearest, whole_number
 from augtree.models.base import Inputs, Model
 from augtree.models.cnn import Cnn
 from augtree.models.gin import Gin
@@ -81,24 +82,30 @@ def build(model: str | Callable[[], nn.Module], inputs: Inputs, **options: Any) 
     if isinstance(model, str):
         return built_in(model, inputs, options)
     check_model(model)
-    if options:
-        raise ArgumentError("model", f"must be a name where there are options ({', '.join(options)})", model)
+    check_options(model, options)
     module = model()
     if not isinstance(module, nn.Module):
         raise ArgumentError("model", f"{RULE}; this one made", module)
+    check_initialised(module)
     return module
+
+
+def check_initialised(module: nn.Module) -> None:
+    """Raise for lazy layers, which have no weights before their first batch."""
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    lazy = [name for name, tensor in tensors if is_lazy(tensor)]
+    if lazy:
+        raise TaskError(
+            f"the model function must make a module whose weights exist, but {', '.join(lazy[:3])} have no shape yet:"
+            " give the layers their sizes (Linear for LazyLinear), or call the module once on a batch in the function"
+        )
 
 
 def built_in(name: str, inputs: Inputs, options: Mapping[str, Any]) -> Model:
     """A built-in network by name."""
     network = find(name)
     check_inputs(name, network, inputs)
-    known = [p.name for p in inspect.signature(network.make).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    known.append("weights")
-    for option, value in options.items():
-        if option not in known:
-            rule = f"must be an option of {name}, which has {', '.join(known)}{nearest(option, known)}"
-            raise ArgumentError(option, rule, value)
+    check_options(name, options)
     model = network.make(inputs, **{option: value for option, value in options.items() if option != "weights"})
     if options.get("weights") is not None:
         load_weights(model, options["weights"])
@@ -123,6 +130,20 @@ def check_model(model: str | Callable[[], nn.Module]) -> None:
         find(model)
     elif isinstance(model, nn.Module) or not callable(model):
         raise ArgumentError("model", RULE, type(model))
+
+
+def check_options(model: str | Callable[[], nn.Module], options: Mapping[str, Any]) -> None:
+    """Raise for options that the model does not have."""
+    if not isinstance(model, str):
+        if options:
+            raise ArgumentError("model", f"must be a name where there are options ({', '.join(options)})", model)
+        return
+    parameters = inspect.signature(find(model).make).parameters.values()
+    known = [*(p.name for p in parameters if p.kind is p.KEYWORD_ONLY), "weights"]
+    for option, value in options.items():
+        if option not in known:
+            rule = f"must be an option of {model}, which has {', '.join(known)}{nearest(option, known)}"
+            raise ArgumentError(option, rule, value)
 
 
 def check_inputs(name: str, network: Network, inputs: Inputs) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape as escape_html
 from typing import TYPE_CHECKING
 
-from augtree.policies.tree import Tree, is_below
+from augtree.errors import printable
+from augtree.policies.tree import SUM_TOLERANCE, Tree, is_below
 from augtree.transforms import Chain, OneOf
 from augtree.transforms.base import Transform
 
@@ -71,11 +72,17 @@ def to_text(tree: Tree) -> str:
     return "\n".join([f"{in_words(root.transform)}  applied to {percent(root.p)}", *_below(tree, 1, "")])
 
 
-def _below(tree: Tree, index: int, indent: str) -> Iterable[str]:
+def children(tree: Tree, index: int) -> list[tuple[int, float]]:
+    """What is drawn below a node, with the probabilities: not an Identity to which a sibling leaves nothing."""
     left = tree.p_left(index)
-    if left is None:
-        return
-    for child, p, branch, rest in ((2 * index, left, "├─ ", "│  "), (2 * index + 1, 1 - left, "└─ ", "   ")):
+    both = [] if left is None else [(2 * index, left), (2 * index + 1, 1 - left)]
+    return [(child, p) for child, p in both if child in tree.nodes or p > SUM_TOLERANCE]
+
+
+def _below(tree: Tree, index: int, indent: str) -> Iterable[str]:
+    drawn = children(tree, index)
+    for child, p in drawn:
+        branch, rest = ("└─ ", "   ") if child == drawn[-1][0] else ("├─ ", "│  ")
         node = tree.nodes.get(child)
         yield f"{indent}{branch}{percent(p):>6} {'Identity' if node is None else in_words(node.transform)}"
         if node is not None:
@@ -85,7 +92,7 @@ def _below(tree: Tree, index: int, indent: str) -> Iterable[str]:
 def forest_to_text(forest: Forest) -> str:
     """The trees one after the other."""
     return "\n\n".join(
-        f"{name}  weight {weight:.3g}\n{to_text(tree)}" for name, (tree, weight) in forest.groups.items()
+        f"{printable(name)}  weight {weight:.3g}\n{to_text(tree)}" for name, (tree, weight) in forest.groups.items()
     )
 
 
@@ -118,17 +125,15 @@ def _dot_lines(tree: Tree, prefix: str) -> Iterable[str]:
     for index, node in tree.nodes.items():
         label = in_words(node.transform) + (f"\napplied to {percent(node.p)}" if index == 1 else "")
         yield f"  {prefix}{index} [label={_quoted(label)}];"
-        left = tree.p_left(index)
-        if left is None:
-            continue
-        for child, p in ((2 * index, left), (2 * index + 1, 1 - left)):
+        for child, p in children(tree, index):
             if child not in tree.nodes:
                 yield f'  {prefix}{child} [label="Identity", style="rounded,dashed"];'
             yield f'  {prefix}{index} -> {prefix}{child} [label="{percent(p)}"];'
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    text = printable(text, keep="\n").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'
 
 
 # ---- SVG -------------------------------------------------------------------------------------------------------
@@ -209,14 +214,14 @@ def _lay_out(tree: Tree, index: int, level: int, start: float, places: dict[int,
     """Place a subtree from `start` on; its right end."""
     name, detail = _labels(tree, index)
     width = max(LETTER * len(name), 6.4 * len(detail), 50.0) + 26
-    children = (2 * index, 2 * index + 1) if index in tree.nodes and tree.p_left(index) is not None else ()
-    if not children:
+    below = [child for child, _ in children(tree, index)]
+    if not below:
         places[index] = Place(start + width / 2, width, level)
         return start + width
     end = start
-    for i, child in enumerate(children):
+    for i, child in enumerate(below):
         end = _lay_out(tree, child, level + 1, end + (GAP if i else 0), places)
-    middle = (places[children[0]].x + places[children[1]].x) / 2
+    middle = (places[below[0]].x + places[below[-1]].x) / 2
     if end - start < width:  # a wide parent over narrow children
         shift = (width - (end - start)) / 2
         for i in [i for i in places if is_below(i, index)]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from augtree.errors import DataError, InputError, need, shown
 from augtree.keys import Key
+from augtree.report.fonts import drawable
 from augtree.transforms import Policy
 from augtree.transforms.base import apply_to_pictures
 
@@ -148,7 +149,7 @@ def draw_sheet(title: str, rows: Sequence[Row]) -> bytes:
     width = GAP + max(len(pictures) for pictures in thumbnails) * (cell + GAP)
     sheet = image.new("RGB", (width, HEAD + GAP + sum(heights)), PAPER)
     draw = draw_module.Draw(sheet)
-    draw.text((GAP, 12), fitted(title, width - 2 * GAP, 14), fill=INK, font=font(14))
+    write(draw, (GAP, 12), title, width - 2 * GAP, 14, INK)
     top = HEAD
     for pictures, texts, height in zip(thumbnails, captions, heights, strict=True):
         tallest = max(picture.height for picture in pictures)
@@ -159,8 +160,7 @@ def draw_sheet(title: str, rows: Sequence[Row]) -> bytes:
             corners = [spot[0] - 1, spot[1] - 1, spot[0] + picture.width, spot[1] + picture.height]
             draw.rectangle(corners, outline=FRAME)
             for number, text in enumerate(caption(steps)):
-                place_of_text = (left, top + tallest + 3 + LINE * number)
-                draw.text(place_of_text, fitted(text, cell, 11), fill=PALE if place else INK, font=font(11))
+                write(draw, (left, top + tallest + 3 + LINE * number), text, cell, 11, PALE if place else INK)
         top += height
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
@@ -184,14 +184,14 @@ def as_cell(picture: Tensor, cell: int) -> Any:
     return out.resize([max(1, round(side * scale)) for side in out.size], filter_)
 
 
-def font(size: int) -> Any:
-    """Pillow's own font."""
-    return need("PIL.ImageFont", "train").load_default(size)
+def write(draw: Any, spot: tuple[int, int], text: str, width: float, size: int, colour: tuple[int, int, int]) -> None:
+    """Write a line of text, cut to a width, in a font that has its letters."""
+    face, text = drawable(text, size)
+    draw.text(spot, fitted(text, width, face), fill=colour, font=face)
 
 
-def fitted(text: str, width: float, size: int) -> str:
+def fitted(text: str, width: float, face: Any) -> str:
     """Text cut to a width."""
-    face = font(size)
     while text and face.getlength(text) > width:
         text = text[:-2].rstrip("…") + "…" if len(text) > 2 else ""
     return text

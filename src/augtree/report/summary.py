@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from augtree.data import Dataset
+from augtree.data.identical import identical_pictures
 from augtree.data.splits import SPLITS, UNLABELLED
+from augtree.data.warnings import data_warnings, search_warnings
+from augtree.errors import printable
 
 JUDGED = SPLITS[:UNLABELLED]
 MOST_ROWS = 20
@@ -33,6 +36,7 @@ def summary(data: Dataset) -> dict[str, Any]:
     (1797, 362, {'channels': 1, 'height': 8, 'width': 8})
 
     """
+    identical = identical_pictures(data)
     return {
         "name": data.name,
         "domain": data.domain,
@@ -45,6 +49,8 @@ def summary(data: Dataset) -> dict[str, Any]:
         },
         "sizes": picture_sizes(data.samples) if isinstance(data.samples, Tensor) else graph_sizes(data.samples),
         "notes": list(data.notes),
+        "warnings": [*search_warnings(data), *data_warnings(data, identical)],
+        "identical": [each.row() for each in identical if each.across_splits or each.contradicting],
         "fingerprint": data.fingerprint,
         "source": None if data.source is None else dict(data.source),
     }
@@ -108,12 +114,13 @@ def summary_lines(about: Mapping[str, Any]) -> list[str]:
     """
     counts = ", ".join(f"{name} {count:,}" for name, count in about["counts"].items())
     what = "pictures" if about["domain"] == "image" else "graphs"
-    lines = [f"{about['name']}: {about['samples']:,} {what}; {counts}", *size_lines(about)]
+    lines = [f"{printable(about['name'])}: {about['samples']:,} {what}; {counts}", *size_lines(about)]
     kind = "label" if about["multilabel"] else "class"
     lines += ["", *table(kind, about["classes"], JUDGED)]
     if len(about["groups"]) > 1:
         lines += ["", *table("group", about["groups"], tuple(about["counts"]))]
-    lines += ["", *(f"- {note}" for note in about["notes"]), f"fingerprint {about['fingerprint']}"]
+    notes = [*about["notes"], *(f"Warning: {warning}" for warning in about["warnings"])]
+    lines += ["", *(f"- {printable(note)}" for note in notes), f"fingerprint {about['fingerprint']}"]
     return lines
 
 
@@ -139,8 +146,9 @@ def table(kind: str, rows: Mapping[str, Mapping[str, int]], splits: Sequence[str
     shown = list(rows)
     if len(rows) > MOST_ROWS:
         shown = sorted(rows, key=lambda name: -sum(rows[name].values()))[:MOST_ROWS]
-    width = max(len(kind), *(len(name) for name in shown))
+    names = {name: printable(name) for name in shown}
+    width = max(len(kind), *(len(name) for name in names.values()))
     head = f"{kind:<{width}}" + "".join(f"{split:>12}" for split in splits)
-    lines = [f"{name:<{width}}" + "".join(f"{rows[name][split]:>12,}" for split in splits) for name in shown]
+    lines = [f"{names[name]:<{width}}" + "".join(f"{rows[name][split]:>12,}" for split in splits) for name in shown]
     more = [f"and {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
     return [head, *lines, *more]

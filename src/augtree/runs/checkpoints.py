@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from augtree.errors import need
-from augtree.files import write_atomically
 from augtree.runs import faults
+from augtree.runs.database import write_file, writing
 from augtree.runs.store import Run
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
@@ -44,7 +44,7 @@ class Checkpoints:
         if path is not None:
             plain = {name: tensor.detach().cpu().contiguous() for name, tensor in state.tensors.items()}
             content = need("safetensors.torch", "train").save(plain, {"step": str(state.step)})
-            write_atomically(path, content)
+            write_file(path, content)
             faults.point("checkpoint.written")
             sha256 = hashlib.sha256(content).hexdigest()
         return {"sha256": sha256, "step": state.step}
@@ -52,8 +52,9 @@ class Checkpoints:
     def drop(self, key: str) -> None:
         """Remove a checkpoint that nothing needs any more."""
         path = self.path(key)
-        if path is not None:
-            path.unlink(missing_ok=True)
+        if path is not None and not self.run.read_only:
+            with writing(path):
+                path.unlink(missing_ok=True)
 
     def path(self, key: str) -> Path | None:
         """The file of a unit's checkpoint; None for a run in memory."""
@@ -67,7 +68,7 @@ class Checkpoints:
 
         def load() -> State:
             path = self.path(key)
-            content = path.read_bytes() if path is not None and path.is_file() else b""
+            content = b"" if path is None else read_file(path)
             if hashlib.sha256(content).hexdigest() != value["sha256"]:  # missing or damaged
                 return self.uncounted(train)
             tensors = need("safetensors.torch", "train").load(content)
@@ -93,3 +94,9 @@ class Checkpoints:
         state = train()
         self.trainer.passes.forward, self.trainer.passes.backward = passes.forward, passes.backward
         return state
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a checkpoint; nothing where there is no such file."""
+    with writing(path):
+        return path.read_bytes() if path.is_file() else b""

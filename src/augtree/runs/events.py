@@ -5,13 +5,34 @@ Each kind of work defines further events beside the code that reports them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Progress(NamedTuple):
+    """What an event changes on a progress bar."""
+
+    text: str | None = None
+    """The current work; None where it goes on."""
+    done: int | None = None
+    """What events of this kind have done in all."""
+    added: int = 0
+    """What this event adds to that."""
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(ABC):
     """The base class of all events."""
+
+    @abstractmethod
+    def describe(self) -> Sequence[str]:
+        """The event in words, a line each."""
+
+    def progress(self) -> Progress | None:
+        """What changes on the progress bar."""
+        return None
 
 
 Watch = Callable[[Event], None]
@@ -32,12 +53,18 @@ class Planned(Event):
     trainings: int = 0
     scorings: int = 0
 
+    def describe(self) -> Sequence[str]:
+        return [*self.notes, *self.lines]
+
 
 @dataclass(frozen=True)
 class Note(Event):
     """Something that the user should know."""
 
     text: str
+
+    def describe(self) -> Sequence[str]:
+        return [self.text]
 
 
 @dataclass(frozen=True)
@@ -46,12 +73,24 @@ class Stepped(Event):
 
     done: int
 
+    def describe(self) -> Sequence[str]:
+        return []
+
+    def progress(self) -> Progress:
+        return Progress(done=self.done)
+
 
 @dataclass(frozen=True)
 class Working(Event):
     """A piece of work begins that has no steps of its own to report."""
 
     text: str
+
+    def describe(self) -> Sequence[str]:
+        return []
+
+    def progress(self) -> Progress:
+        return Progress(self.text)
 
 
 @dataclass(frozen=True)
@@ -62,3 +101,15 @@ class RowTrained(Event):
     seed: int
     figures: Mapping[str, float | None]
     failed: str = ""
+
+    @property
+    def name(self) -> str:
+        """The row and the seed."""
+        return f"{self.policy}, seed {self.seed}"
+
+    def describe(self) -> Sequence[str]:
+        figures = ", ".join(f"{key} {value:.4f}" for key, value in self.figures.items() if value is not None)
+        return [f"{self.name}: failed: {self.failed}" if self.failed else f"{self.name}: {figures}"]
+
+    def progress(self) -> Progress:
+        return Progress(self.name, added=1)

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import torch
 
+from augtree.errors import RunError
+
 Value = TypeVar("Value")
 LONGEST_REASON = 300
 
@@ -35,7 +37,7 @@ def attempt(work: Callable[[], Value]) -> tuple[Value | None, str]:
     """
     try:
         return work(), ""
-    except (BudgetSpentError, MemoryError, torch.OutOfMemoryError, OSError):
+    except (BudgetSpentError, MemoryError, torch.OutOfMemoryError, OSError, RunError):
         raise
     except Exception as error:
         return None, " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]

@@ -19,7 +19,7 @@ class RunSummary:
     run: str
     """Its folder."""
     kind: str = "?"
-    """Search, forest, fit, compare or evaluate."""
+    """Search, forest, fit, train, compare or evaluate."""
     data: str = "?"
     """The name of its data set."""
     status: str = "?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from augtree.data import Dataset
 from augtree.errors import DataError, RunError
 from augtree.policies.codec import Reader, to_json
 from augtree.runs.store import VERSION, Run, read_spec
+from augtree.runs.warnings import run_warnings
 from augtree.tasks import TASKS, Task
 from augtree.tasks.trainer import Trainer
 from augtree.transforms import Space
@@ -31,7 +33,7 @@ def run_spec(kind: str, data: Dataset, task: Task, **more: Any) -> dict[str, Any
 
 
 def begin_run(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer, seed: int | None = None) -> Run:
-    """Begin or continue a run: meter its cost and note changed surroundings.
+    """Begin or continue a run: meter its cost, note changed surroundings and what is doubtful in data and task.
 
     With a seed, the specification also records a hash of that seed's initial weights.
     """
@@ -39,7 +41,7 @@ def begin_run(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer,
     run = Run.begin(out, {**spec, **begins})
     try:
         run.meter = lambda: (trainer.passes.forward, trainer.passes.backward)
-        run.notes = list(changed_surroundings(run, trainer))
+        run.notes = [*run.notes, *changed_surroundings(run, trainer), *run_warnings(trainer, spec["kind"])]
         run.record_fact("status", "begun")
     except BaseException:
         run.close()
@@ -102,10 +104,20 @@ def restore_data(spec: Mapping[str, Any], folder: Path, data: Dataset | None = N
     """The data set of a run: given again, or read again."""
     if data is None and spec["source"] is None:
         raise RunError(f"{folder} was made on arrays: give them again, augtree.resume({str(folder)!r}, data=...)")
-    data = data_sets.load(**spec["source"]) if data is None else data
+    data = data_sets.load(**source_arguments(spec["source"], folder)) if data is None else data
     if data.fingerprint != spec["fingerprint"]:
         raise DataError(f"{folder}: the data must be what the run began with, but {data.name} has changed")
     return data
+
+
+def source_arguments(source: Any, folder: Path) -> dict[str, Any]:
+    """Where the data of a run came from, as arguments of `augtree.data.load`."""
+    try:
+        inspect.signature(data_sets.load).bind(**source)
+    except TypeError as error:
+        rule = "/data/source must be arguments of augtree.data.load"
+        raise RunError(f"{folder / 'spec.json'}: {rule} ({error})") from error
+    return dict(source)
 
 
 def restore_task(spec: Mapping[str, Any], reader: Reader) -> Task:

@@ -12,7 +12,9 @@ the byte.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,17 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from augtree.errors import OtherRunError, RunError
-from augtree.files import check_folder, make_folder, write_atomically
+from augtree.errors import OtherRunError, RunError, TransformError
+from augtree.files import check_folder, make_folder, remove_torn_files
 from augtree.runs import faults
+from augtree.runs.database import COLUMNS, Database, lost_work, write_file, writing
 
 VERSION = 1
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS units (
-  number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value TEXT NOT NULL, losses BLOB,
-  forward INTEGER NOT NULL, backward INTEGER NOT NULL, seconds REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
 
 
 class Unit(NamedTuple):
@@ -49,7 +46,7 @@ class Unit(NamedTuple):
 class Run:
     """One run; without a folder it is kept in memory alone."""
 
-    def __init__(self, folder: Path | None, spec: Mapping[str, Any], store: sqlite3.Connection, lock: Any) -> None:
+    def __init__(self, folder: Path | None, spec: Mapping[str, Any], store: Database, lock: Any) -> None:
         self.folder, self.spec, self.store, self.lock = folder, spec, store, lock
         self.meter: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """Forward and backward passes so far; whoever trains models sets it."""
@@ -61,21 +58,24 @@ class Run:
 
     @staticmethod
     def begin(folder: str | Path | None, spec: Mapping[str, Any]) -> Run:
-        """Begin a run, or go on with the same one; a folder that holds another run is refused."""
+        """Begin a run, or go on with the same one; a folder that holds another run is refused.
+
+        Of a run in a folder that cannot be written, only what is finished can be read.
+        """
         text = to_json("the specification", spec, indent=1, sort_keys=True) + "\n"
         if folder is None:
-            return Run(None, spec, connect(":memory:"), None)
+            return Run(None, spec, Database(None, write=True), None)
         path = Path(folder)
+        if (path / "spec.json").is_file() and not writable(path):
+            check_same_run(path, text)
+            return open_store(path, None)
         make_run_folder(path)
         lock = acquire_lock(path)
         try:
             if (path / "spec.json").exists():
-                different = differences(read_spec(path), json.loads(text))
-                if different:
-                    where = ", ".join(different)
-                    raise OtherRunError(f"{path} holds another run (it differs in {where}): choose another --out")
+                check_same_run(path, text)
             else:
-                write_atomically(path / "spec.json", text.encode())
+                write_file(path / "spec.json", text.encode())
                 faults.point("run.created")
             return open_store(path, lock)
         except BaseException:
@@ -107,6 +107,11 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing of the run can change."""
+        return self.folder is not None and self.lock is None
+
     # ---- units
 
     def unit(self, key: str, work: Callable[[], tuple[dict[str, Any], NDArray[np.float64] | None]]) -> Unit:
@@ -114,60 +119,97 @@ class Run:
         finished = self.find(key)
         if finished is not None:
             return finished
+        if self.read_only:
+            rule = "must be a folder that can be written, because the run is not finished"
+            raise RunError(f"{self.folder} {rule} ({key} is missing): change that, or resume a copy of it")
         begin, before = time.perf_counter(), self.meter()
-        value, losses = work()
+        try:
+            value, losses = work()
+        except TransformError as error:
+            raise TransformError(f"{error} (while {key} was computed): {self.after_failure}") from error
         seconds, after = round(time.perf_counter() - begin, 4), self.meter()
         text = to_json(f"the value of {key}", value)
         row = (key, text, pack(losses), int(after[0] - before[0]), int(after[1] - before[1]), seconds)
         faults.point("unit.computed")
-        with self.store:
-            self.store.execute(f"INSERT INTO units ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
+        self.store.write("units", row)
         self.fresh += 1
         faults.point("unit.recorded")
-        return unpack(row)  # as a resumed run will read it
+        return self.unpack(row)  # as a resumed run will read it
+
+    @property
+    def after_failure(self) -> str:
+        """What can be done after a transform has failed."""
+        mend = "correct it" if self.folder is None else f"correct it and resume {self.folder}"
+        return f"{mend}, or leave it out and begin a new run; nothing of this step was kept"
 
     def find(self, key: str) -> Unit | None:
         """A finished unit, or None."""
-        row = self.store.execute(f"SELECT {COLUMNS} FROM units WHERE key = ?", (key,)).fetchone()  # noqa: S608
-        return None if row is None else unpack(row)
+        query = f"SELECT {COLUMNS['units']} FROM units WHERE key = ?"  # noqa: S608
+        return next((self.unpack(row) for row in self.store.read(query, (key,))), None)
 
     def units(self, prefix: str = "") -> Iterator[Unit]:
         """All finished units whose key begins with a prefix, in the order of their work."""
-        query = f"SELECT {COLUMNS} FROM units WHERE substr(key, 1, ?) = ? ORDER BY number"  # noqa: S608
-        for row in self.store.execute(query, (len(prefix), prefix)):
-            yield unpack(row)
+        columns = COLUMNS["units"]
+        query = f"SELECT {columns} FROM units WHERE substr(key, 1, ?) = ? ORDER BY number"  # noqa: S608
+        for row in self.store.read(query, (len(prefix), prefix)):
+            yield self.unpack(row)
 
     def cost(self, *excluded: str) -> tuple[int, int, float, int]:
         """Forward passes, backward passes, seconds and number of units so far, without those of excluded prefixes."""
         query = "SELECT total(forward), total(backward), total(seconds), count(*) FROM units WHERE true"
         query += " AND substr(key, 1, ?) <> ?" * len(excluded)
         given = [value for prefix in excluded for value in (len(prefix), prefix)]
-        forward, backward, seconds, units = self.store.execute(query, given).fetchone()
+        forward, backward, seconds, units = next(self.store.read(query, given))
         return int(forward), int(backward), float(seconds), int(units)
 
     # ---- facts about the run as a whole
 
     def record_fact(self, key: str, value: Any) -> None:
         """Record a fact; it replaces an earlier one with the same key."""
-        with self.store:
-            self.store.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, to_json(key, value)))
+        if not self.read_only:
+            self.store.write("facts", (key, to_json(key, value)), "INSERT OR REPLACE")
 
     def fact(self, key: str, default: Any = None) -> Any:
         """A recorded fact."""
-        row = self.store.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        found = self.store.read("SELECT value FROM facts WHERE key = ?", (key,))
+        return next((self.parsed(f"the fact {key!r}", value) for (value,) in found), default)
+
+    # ---- what is read
+
+    def unpack(self, row: tuple[Any, ...]) -> Unit:
+        """A row of the store as a unit."""
+        key, value, losses, forward, backward, seconds = row
+        array = None if losses is None else np.frombuffer(losses, "<f8").astype(np.float64)
+        return Unit(key, self.parsed(f"the unit {key!r}", value), array, forward, backward, seconds)
+
+    def parsed(self, what: str, text: str) -> Any:
+        """A recorded value."""
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self.store.damaged(f"{what} is no JSON") from error
 
     # ---- results
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         """Write result files, by name, in this order."""
-        if self.folder is not None:
+        if self.folder is not None and not self.read_only:
             for name, content in files.items():
-                write_atomically(self.folder / name, content)
+                write_file(self.folder / name, content)
                 faults.point("result.written")
 
 
-COLUMNS = "key, value, losses, forward, backward, seconds"
+def writable(folder: Path) -> bool:
+    """Whether files can be made in a folder."""
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def check_same_run(folder: Path, text: str) -> None:
+    """Raise for the folder of a run with another specification."""
+    different = differences(read_spec(folder), json.loads(text))
+    if different:
+        where = ", ".join(different)
+        raise OtherRunError(f"{folder} holds another run (it differs in {where}): choose another --out")
 
 
 def make_run_folder(folder: Path) -> None:
@@ -180,12 +222,12 @@ def check_run_folder(folder: Path | None, kind: str | None = None) -> None:
     """Raise where no run (of a kind) can be; nothing is created. None is a folder that is yet to be named."""
     if folder is None:
         return
-    check_folder(folder)
     if (folder / "spec.json").is_file():
         there = read_spec(folder).get("kind")
         if kind not in (None, there):
             raise OtherRunError(f"{folder} holds another run (a {there}, not a {kind}): choose another --out")
         return
+    check_folder(folder)
     inside = folder.iterdir() if folder.is_dir() else ()
     foreign = [path.name for path in inside if not path.name.startswith(BEGINNINGS)]
     if foreign:
@@ -198,39 +240,52 @@ BEGINNINGS = ("lock.sqlite", ".spec.json.")
 
 def open_store(folder: Path, lock: Any) -> Run:
     """A run in its folder; without a lock, nothing is created."""
-    if lock is not None:
-        (folder / "checkpoints").mkdir(exist_ok=True)
-    there = lock is not None or (folder / "run.sqlite").is_file()
+    path = folder / "run.sqlite"
+    notes = []
+    with writing(path):
+        there = path.is_file() and path.stat().st_size > 0
+        if lock is not None:
+            (folder / "checkpoints").mkdir(exist_ok=True)
+            remove_torn_files(folder, folder / "checkpoints")
+            notes = [] if there else list(lost_work(folder))
+    spec = read_spec(folder)
+    store = Database(path if there or lock is not None else None, write=lock is not None)
+    run = Run(folder, spec, store, lock)
+    run.notes = notes
     try:
-        return Run(folder, read_spec(folder), connect(str(folder / "run.sqlite") if there else ":memory:"), lock)
-    except sqlite3.DatabaseError as error:
-        raise RunError(f"{folder / 'run.sqlite'} must be a store that can be read ({error})") from error
-
-
-def connect(path: str) -> sqlite3.Connection:
-    """A store with its tables, checked for damage."""
-    store = sqlite3.connect(path, timeout=10)
-    try:
-        store.executescript(SCHEMA)
-        found = store.execute("PRAGMA quick_check").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
+        check_spec(run)
     except BaseException:
         store.close()
         raise
-    return store
+    return run
+
+
+def check_spec(run: Run) -> None:
+    """Raise where spec.json has changed since the run began; but the data may have moved: it has a fingerprint."""
+    data = run.spec.get("data")
+    place_free = {**data, "source": None} if isinstance(data, dict) else data
+    text = json.dumps({**run.spec, "data": place_free}, sort_keys=True)
+    found, before = hashlib.sha256(text.encode()).hexdigest(), run.fact("spec")
+    if before is None and run.lock is not None:
+        run.record_fact("spec", found)
+    elif before not in (None, found):
+        rule = "must be as it was when the run began, but it has been changed"
+        raise RunError(f"{run.folder}/spec.json {rule}: put it back, or choose another --out")
 
 
 def acquire_lock(folder: Path) -> sqlite3.Connection:
     """A lock that is released when its process ends, however it ends."""
-    lock = sqlite3.connect(folder / "lock.sqlite", timeout=0, isolation_level=None)
+    lock = None
     try:
+        lock = sqlite3.connect(folder / "lock.sqlite", timeout=0, isolation_level=None)
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.DatabaseError as error:
-        lock.close()
-        if error.sqlite_errorname == "SQLITE_BUSY":
+        if lock is not None:
+            lock.close()
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
             raise RunError(f"{folder} is in use by another process: one run has one writer") from error
-        raise RunError(f"{folder / 'lock.sqlite'} must be a file that can be locked ({error})") from error
+        rule = f"{folder / 'lock.sqlite'} must be a file that can be locked ({error})"
+        raise RunError(f"{rule}: see to space and permissions in {folder}") from error
     return lock
 
 
@@ -242,13 +297,21 @@ def to_json(what: str, value: Any, **form: Any) -> str:
         raise RunError(f"{what} must be finite numbers, texts, and lists and mappings of these ({error})") from error
 
 
+def checked_spec(folder: Path) -> Mapping[str, Any]:
+    """The specification of a run, which must be as it was when the run began; damage to the store is found, too."""
+    with Run.open(folder, write=False) as run:
+        return run.spec
+
+
 def read_spec(folder: Path) -> dict[str, Any]:
     """The specification of a run."""
     path = folder / "spec.json"
-    if not path.is_file():
-        raise RunError(f"{folder} must be the folder of a run, but it has no spec.json")
+    with writing(path):
+        if not path.is_file():
+            raise RunError(f"{folder} must be the folder of a run, but it has no spec.json")
+        content = path.read_bytes()
     try:
-        spec: dict[str, Any] = json.loads(path.read_bytes())
+        spec: dict[str, Any] = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{path} must be JSON ({error})") from error
     version = spec.get("version") if isinstance(spec, dict) else None
@@ -268,10 +331,3 @@ def differences(one: Any, other: Any, place: str = "") -> list[str]:
 def pack(losses: NDArray[np.float64] | None) -> bytes | None:
     """Losses as bytes."""
     return None if losses is None else losses.astype("<f8").tobytes()
-
-
-def unpack(row: tuple[Any, ...]) -> Unit:
-    """A row of the store as a unit."""
-    key, value, losses, forward, backward, seconds = row
-    array = None if losses is None else np.frombuffer(losses, "<f8").astype(np.float64)
-    return Unit(key, json.loads(value), array, forward, backward, seconds)

@@ -35,7 +35,7 @@ def search_by_candidates(context: ScoringContext, options: SearchOptions) -> Tre
 
         def built(growth: Growth, node: int) -> None:
             faults.point("node.built")
-            watch(NodeBuilt(node, growth.built[-1][1], growth, cost_of(run, trainer).seconds))
+            watch(NodeBuilt(node, growth.built[-1][1], growth))
 
         growth = grow(scorer.scorer(context), options.depth, context.seed, built)
     notes += notes_on(context, growth, options)

@@ -32,12 +32,13 @@ from augtree.training.metrics import METRICS
 from augtree.training.model_files import model_files
 from augtree.transforms import Space
 from augtree.transforms.base import Policy, Transform
+from augtree.transforms.failures import within
 from augtree.transforms.traits import EVERY_SAMPLE
 
 TRIAL_SAMPLES = 64
 """The number of samples that each transform is tried on before the trunk begins."""
-SHORT_TRAINING = 300
-"""Differences between policies are small in trainings of fewer steps."""
+TRIAL_SECONDS = 600.0
+"""The longest that this may take for one transform; a function in `wrap` has its own limit for each sample."""
 
 
 def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOptions) -> TreeResult:
@@ -90,12 +91,12 @@ def prepare_search(
 ) -> tuple[Play, Plan, list[str]]:
     """The play at the beginning, the plan, and notes that the user should read before time is spent."""
     trainer = context.trainer
-    space, failures = without_failing_transforms(space, trainer)
+    space, failures = without_failing_transforms(space, trainer, context.run)
     play = Play(space)
     plays: Plays = dict.fromkeys(groups, play)
     budget = budget_for(context, play.mixture_with_shared_draws(), limits)
     plan = plan_for(scorer, budget, trainer, plays)
-    notes = [*failures, *data_warnings(trainer), *plan_notes(plan)]
+    notes = [*failures, *few_samples(trainer), *plan_notes(plan)]
     lines = (f"Model: {describe_training(trainer)}.", f"Budget: {budget}; {plan}.", f"In play: {play}.")
     steps = planned_steps(plan, scorer, trainer, plays)
     context.watch(Planned(notes=[*context.run.notes, *notes], lines=lines, steps=steps))
@@ -108,19 +109,37 @@ def without_preprocess(task: Task, space: Space, data: Dataset) -> Task:
     return replace(task, preprocess=None) if searched else task
 
 
-def without_failing_transforms(space: Space, trainer: Trainer) -> tuple[Space, list[str]]:
-    """The space without the transforms that fail on some samples of the data, and a note for each of these."""
-    rows = trainer.rows[:TRIAL_SAMPLES]
-    failed: dict[Transform, str] = {}
-    for transform in (*space.distinct, *space.basics):
-        _, reason = attempt(lambda: trainer.augmented(Tree().with_node(1, transform), rows, rows, 0))  # noqa: B023
-        if reason:
-            failed[transform] = reason
-    if not failed:
+def without_failing_transforms(space: Space, trainer: Trainer, run: Run | None = None) -> tuple[Space, list[str]]:
+    """The space without the transforms that fail on some samples of the data, and a note for each of these.
+
+    A run that has begun to train goes on with the space that it began with.
+    """
+    tried = (*space.distinct, *space.basics)
+    begun: list[dict[str, str]] | None = run.fact("failing") if run and next(run.units(), None) else None
+    if begun is None:
+        reasons = trial(tried, trainer)
+        if run is not None:
+            listed = [{"transform": repr(each), "reason": reason} for each, reason in reasons.items()]
+            run.record_fact("failing", listed)
+    else:
+        known = {each["transform"]: each["reason"] for each in begun}
+        reasons = {each: known[repr(each)] for each in tried if repr(each) in known}
+    if not reasons:
         return space, []
-    candidates, basics, own = ([t for t in part if t not in failed] for part in (space, space.basics, space.own))
-    notes = [f"{transform} failed and is left out: {reason}" for transform, reason in failed.items()]
+    candidates, basics, own = ([t for t in part if t not in reasons] for part in (space, space.basics, space.own))
+    notes = [f"{transform} failed and is left out: {reason}" for transform, reason in reasons.items()]
     return Space(candidates, basics=basics, own=own if space.combines else None), notes
+
+
+def trial(transforms: Iterable[Transform], trainer: Trainer) -> dict[Transform, str]:
+    """Apply each transform to some training samples: the reasons why some fail."""
+    rows, reasons = trainer.rows[:TRIAL_SAMPLES], {}
+    for transform in transforms:
+        policy = Tree().with_node(1, transform)
+        _, reason = attempt(lambda: within(TRIAL_SECONDS, lambda: trainer.augmented(policy, rows, rows, 0)))  # noqa: B023
+        if reason:
+            reasons[transform] = reason
+    return reasons
 
 
 def metric_of(run: Run, name: str) -> float:
@@ -144,16 +163,11 @@ def cost_with_model(run: Run, trainer: Trainer) -> Cost:
     return replace(cost_of(run, trainer), model_equivalents=round(passes / training_passes, 3))
 
 
-def data_warnings(trainer: Trainer) -> Iterable[str]:
-    """What the user should know before time is spent."""
+def few_samples(trainer: Trainer) -> Iterable[str]:
+    """A note where there are few validation samples."""
     validation = len(trainer.data.indices("val"))
     if validation < MIN_VAL_TO_CHOOSE:
         yield f"Only {validation} validation samples: clear harm will be found, but policies cannot be told apart."
-    if trainer.total_steps < SHORT_TRAINING:
-        yield (
-            f"A training has {trainer.total_steps} steps: too short to tell well what helps, and short trainings want"
-            " little augmentation (--epochs, --steps)."
-        )
 
 
 def plan_notes(plan: Plan) -> Iterable[str]:

@@ -5,7 +5,7 @@ The paper's words: T is the tree, V the nodes that are open, H the probabilities
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -78,8 +78,15 @@ class NodeBuilt(Event):
     node: int
     built: Built
     growth: Growth = field(repr=False)
-    seconds: float | None = None
-    """The time that the search has taken so far, where it is known."""
+
+    def describe(self) -> Sequence[str]:
+        built = self.built
+        if not built.improves:
+            return [f"Node {self.node}: empty. {built.why}."]
+        if built.why:
+            return [f"Node {self.node}: {built.why}."]
+        gain = f"{built.gain:.4f} ± {built.gain_se:.4f}"
+        return [f"Node {self.node}: {built.transform} p={built.p:g}, the validation loss falls by {gain}."]
 
 
 def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], None] = lambda *_: None) -> Growth:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError
-from augtree.runs.events import Watch, silent
+from augtree.progress import shown
+from augtree.runs.events import Watch
 from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.search.branches import check_sendable
 from augtree.search.candidate_search import search_by_candidates
@@ -16,16 +17,17 @@ from augtree.search.options import H, SearchOptions
 from augtree.search.result import TreeResult
 from augtree.search.scorers import ScorerOptions
 from augtree.search.scorers.base import ScoringContext
-from augtree.tasks import Classification, Contrastive, Task
-from augtree.transforms import Space, Transform, spaces
+from augtree.tasks import Contrastive, Task
+from augtree.tasks.arguments import DataLike, TaskLike, dataset_of, task_of
+from augtree.transforms import Identity, Space, Transform, spaces
 
 MIN_VAL_SAMPLES = 8
 """The fewest validation samples of a search: half of them choose, half of them confirm."""
 
 
 def search_tree(
-    data: Dataset,
-    task: Task | None = None,
+    data: DataLike,
+    task: TaskLike | None = None,
     space: Space | Sequence[Transform] | None = None,
     *,
     depth: int = 3,
@@ -37,7 +39,7 @@ def search_tree(
     check: float = 1.0,
     method: str = "greedy",
     workers: int = 1,
-    watch: Watch = silent,
+    watch: Watch | None = None,
 ) -> TreeResult:
     """Search for the augmentation that suits a data set: the result is a tree and a finished model.
 
@@ -47,9 +49,9 @@ def search_tree(
     Parameters
     ----------
     data
-        The data set; it must have at least 8 validation samples.
+        The data set, or its name or path; it must have at least 8 validation samples.
     task
-        The model, the length of a training, the metric; by default `Classification()`.
+        The model, the length of a training, the metric, or the name of a task; by default `Classification()`.
     space
         The transforms to choose from; by default `spaces.auto(data)`.
     depth
@@ -71,7 +73,7 @@ def search_tree(
     workers
         The number of processes that run cool-downs; the result is the same.
     watch
-        Called with every event of the search (`augtree.runs.events`).
+        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def search_tree(
         method=method,
         workers=workers,
     )
-    task = task or Classification()
+    data, task = dataset_of(data), task_of(task)
     space = space_for(data, task, space)
     check_data(data, space)
     options.scorer_options.check(task)
@@ -108,9 +110,9 @@ def search_tree(
             check_sendable(task, space, options.workers)
     trainer = task.prepare(data)
     spec = run_spec("search", data, task, space=space_spec(space), **options.spec())
-    with begin_run(out, spec, trainer, options.seed) as run:
+    with shown(watch) as show, begin_run(out, spec, trainer, options.seed) as run:
         run.record_fact("budget", options.budget)
-        context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=watch)
+        context = ScoringContext(trainer, list(space), tuple(options.probabilities), options.seed, run, watch=show)
         if options.by_cooldown:
             return search_by_cooldowns(context, space, options)
         return search_by_candidates(context, options)
@@ -130,8 +132,11 @@ def check_data(data: Dataset, space: Space) -> None:
     validation = len(data.indices("val"))
     if validation < MIN_VAL_SAMPLES:
         raise DataError(
-            f"{data.name}: a search needs at least {MIN_VAL_SAMPLES} validation samples, got {validation}"
+            f"{data.name}: a search needs at least {MIN_VAL_SAMPLES} validation samples, got {validation}:"
+            " val=N (--val N) makes them of training samples"
         )
+    if all(isinstance(candidate, Identity) for candidate in (*space, *space.basics)):
+        raise ArgumentError("space", "must have a transform beside Identity, such as those of spaces.auto(data)", [])
     domains = {candidate.domain for candidate in space} - {"any"}
     if domains - {data.domain}:
         raise ArgumentError("space", f"must work on {data.domain}s as the data does", sorted(domains))

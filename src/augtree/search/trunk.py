@@ -17,12 +17,13 @@ import numpy as np
 from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.runs.checkpoints import LazyState
-from augtree.runs.events import Event, Watch, silent
+from augtree.runs.events import Watch, silent
 from augtree.search.branches import Branch, BranchRunner, Losses
 from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
-from augtree.search.play import Play, Plays, factor_in_words
+from augtree.search.play import Play, Plays
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Plan
+from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained
 from augtree.training.sampling import Rows
 from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
@@ -45,63 +46,6 @@ BENEFIT = 2.0
 """A group keeps a factor that leaves all others, where it helps this group by this many standard errors."""
 AGREEMENT = 1.0
 """Before the last look a factor leaves only groups whose own samples show harm of this many standard errors."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The evidence of one look on one factor."""
-
-    look: int
-    at: float
-    """The length of the trunk at the look, in trainings."""
-    factor: str
-    effect: Effect
-    """In all groups together."""
-    groups: Mapping[str, Effect]
-    """In each group, shrunk towards all."""
-    removed_in: tuple[str, ...]
-    """The groups in which it left play."""
-    seen: Mapping[str, Effect]
-    """The evidence of this look alone in each group; the other fields hold that of all looks so far."""
-
-    def row(self) -> dict[str, Any]:
-        """As a value for a file."""
-        groups = {name: {"harm": e.harm, "se": e.se} for name, e in self.groups.items()}
-        about = {
-            "look": self.look,
-            "at": self.at,
-            "factor": self.factor,
-            "harm": self.effect.harm,
-            "se": self.effect.se,
-        }
-        return {**about, "groups": groups, "left": list(self.removed_in)}
-
-
-@dataclass(frozen=True)
-class TrunkTrained(Event):
-    """The trunk has made this many steps."""
-
-    steps: int
-
-
-@dataclass(frozen=True)
-class CooledDown(Event):
-    """A cool-down is done."""
-
-    candidate: str
-    loss: float
-    steps: int
-    look: int | None
-    """The look that it belongs to; None for the last cool-downs."""
-
-
-@dataclass(frozen=True)
-class FactorTested(Event):
-    """A look has tested a factor."""
-
-    finding: Finding
-    grouped: bool
-    """Whether the search knows groups."""
 
 
 @dataclass
@@ -282,9 +226,12 @@ class Trunk:
 
             unit = context.run.unit(key, work)
             value = unit.value
+            context.note_saturation(unit.losses)
             self.watch(CooledDown(value["candidate"], value["loss"], value["steps"], about.get("look")))
             train = partial(self.train_branch, start, branch)
             model = context.checkpoints.model(key, value, train, *states) if branch.keep_model else None
+            if model is not None and context.run.folder is not None:
+                model.forget()  # it is in its file; many cool-downs would fill the memory
             cooled.append((cast(Losses, unit.losses), model))
         return cooled
 
@@ -328,13 +275,6 @@ def cooldowns_of_look(plays: Plays, *, first: bool, last: bool) -> int:
     """The number of cool-downs in a look, if nothing has left play before."""
     designed, single = tested_factors(plays, last=last)
     return len(signs(len(designed), MIN_SPARE_CONTRASTS if first else 1)) + len(single)
-
-
-def describe(finding: Finding) -> str:
-    """A finding in words."""
-    harm = f"{abs(finding.effect.harm):.3f} ± {finding.effect.se:.3f}"
-    verb = "raises" if finding.effect.harm > 0 else "lowers"
-    return f"{factor_in_words(finding.factor)}: {verb} the validation loss by {harm}"
 
 
 def common_play(plays: Plays) -> Play:

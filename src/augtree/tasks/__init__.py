@@ -5,12 +5,10 @@
 ['classification', 'contrastive', 'semisupervised']
 """
 
+from augtree.tasks.arguments import TASKS
 from augtree.tasks.base import Task
 from augtree.tasks.classification import Classification
 from augtree.tasks.contrastive import Contrastive
 from augtree.tasks.semisupervised import SemiSupervised
 
 __all__ = ["TASKS", "Classification", "Contrastive", "SemiSupervised", "Task"]
-
-TASKS: dict[str, type[Task]] = {task.kind: task for task in (Classification, Contrastive, SemiSupervised)}
-"""The tasks by their names in files and on the command line."""

@@ -14,8 +14,8 @@ from torch import nn
 
 from augtree import models
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, number, one_of, whole_number
-from augtree.training.device import device_of
+from augtree.errors import ArgumentError, number, one_of, true_or_false, whole_number
+from augtree.training.device import check_device, device_of
 from augtree.training.metrics import METRICS
 from augtree.training.schedules import SCHEDULES, rates
 from augtree.transforms.base import Policy
@@ -115,13 +115,13 @@ class Task:
         number("decay", self.decay, 0, 1)
         if not (self.preprocess is None or self.preprocess == "default" or isinstance(self.preprocess, Policy)):
             raise ArgumentError("preprocess", 'must be "default", None or a transform', self.preprocess)
-        if not isinstance(self.device, str):
-            raise ArgumentError("device", "must be a name: auto, cpu or cuda", self.device)
+        check_device(self.device)
         for name in ("compile", "deterministic"):
-            if not isinstance(getattr(self, name), bool):
-                raise ArgumentError(name, "must be True or False", getattr(self, name))
+            true_or_false(name, getattr(self, name))
         if not isinstance(self.options, Mapping):
             raise ArgumentError("options", "must be a mapping from the model's arguments to values", self.options)
+        if self.model != "auto":
+            models.check_options(self.model, self.options)
 
     @property
     def label_free(self) -> bool:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, DataError, number, one_of, whole_number
+from augtree.errors import DataError, number, one_of, printable, true_or_false, whole_number
 from augtree.keys import Key
 from augtree.tasks.classification import Classification, ClassificationTrainer
 from augtree.tasks.consistency import SCHEDULES, annealed, confident, consistency, divergence, signal_threshold
@@ -72,8 +72,7 @@ class SemiSupervised(Classification):
         number("confidence", self.confidence, 0, 0.9999)
         one_of("tsa", self.tsa, SCHEDULES)
         for name in ("include_labelled", "augment_labelled"):
-            if not isinstance(getattr(self, name), bool):
-                raise ArgumentError(name, "must be True or False", getattr(self, name))
+            true_or_false(name, getattr(self, name))
 
     def check(self, data: Dataset) -> None:
         """Raise for data without unlabelled samples."""
@@ -217,7 +216,7 @@ def unlabelled_of_same_group(order: Order, ratio: int, data: Dataset, pool: Rows
         empty = group[sizes[group] == 0]
         if len(empty):
             name = data.group_names[empty[0]]
-            raise DataError(f"{data.name}: every group needs unlabelled samples, got none in {name}")
+            raise DataError(f"{data.name}: every group needs unlabelled samples, got none in {printable(name)}")
         places = np.arange(start, start + count)
         draw = Key.of(seed, places, role="unlabelled").uniform()
         chosen = pool[starts[group] + np.minimum((draw * sizes[group]).astype(np.int64), sizes[group] - 1)]

@@ -11,22 +11,25 @@ import pickle
 import random
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from augtree.errors import ArgumentError, AugtreeError, shown
+from augtree.errors import ArgumentError, AugtreeError, number, shown
 from augtree.policies import Tree, codec
 from augtree.testing.augmentation_checks import grows_with_magnitude, two_sided, weakest_near_identity
 from augtree.testing.contract import SEED, Broken, anywhere, run_checks
 from augtree.testing.samples import Samples, samples_of
 from augtree.testing.worker import WorkerError, elsewhere
 from augtree.transforms import Chain, OneOf, Transform, Wrapped
+from augtree.transforms.failures import within
+from augtree.transforms.wrap import LONGEST_SECONDS
 
 
-def check_transform(transform: Transform, sample: Any) -> list[str]:
+def check_transform(transform: Transform, sample: Any, *, seconds: float = 300.0) -> list[str]:
     """Check a transform against its contract: the names of the checks, or a CheckError that lists every failure.
 
     Parameters
@@ -36,6 +39,8 @@ def check_transform(transform: Transform, sample: Any) -> list[str]:
     sample
         A picture (uint8 [C,H,W]), a PyG graph, or a batch of either, like those that the transform is made for. What
         it cannot show (a black picture is the same however it is turned) is looked for in built-in samples too.
+    seconds
+        The longest that a check may take: a transform that hangs fails it.
 
     Examples
     --------
@@ -48,9 +53,11 @@ def check_transform(transform: Transform, sample: Any) -> list[str]:
     """
     if not isinstance(transform, Transform):
         raise ArgumentError("transform", "must be a transform (augtree.wrap makes one of a function)", transform)
+    number("seconds", seconds, 0, LONGEST_SECONDS, open_low=True)
     samples = samples_of(sample)
+    checks = {name: partial(within, seconds, partial(check, transform, samples)) for name, check in CHECKS.items()}
     subject = f"{transform.name} ({type(transform).__qualname__})"
-    return run_checks(subject, CHECKS, transform, samples, first=RUNS)
+    return run_checks(subject, checks, first=RUNS)
 
 
 def rebuilt(transform: Transform) -> Transform:

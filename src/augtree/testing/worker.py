@@ -58,10 +58,13 @@ def in_fresh(cargo: bytes) -> bytes:
     box: list[bytes | None] = []
     thread = threading.Thread(target=lambda: box.append(_exchanged(process, cargo)), daemon=True)
     thread.start()
-    thread.join(SECONDS)
+    try:
+        thread.join(SECONDS)
+    finally:
+        if not box or box[0] is None:  # it must not give this answer to the next question
+            process.kill()
+            process.wait()
     if not box or box[0] is None:
-        process.kill()
-        process.wait()
         raise WorkerError("it ended the process there" if box else f"there was no answer within {SECONDS:g} seconds")
     return box[0]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
 
-from augtree.errors import ArgumentError, AugtreeError, TaskError
+from augtree.errors import ArgumentError, AugtreeError, TaskError, nearest
 
 SHARE_OF_DEVICE = 0.5
 """Pictures take at most this share of the free memory of a GPU."""
@@ -17,15 +18,23 @@ SHARE_OF_DEVICE = 0.5
 
 def device_of(name: str) -> torch.device:
     """A device by its name; `auto` is the GPU where there is one."""
+    check_device(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ArgumentError("device", "must be auto, cpu or cuda", name) from None
-    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
-        raise ArgumentError("device", "must be auto, cpu, or cuda where there is one", name)
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        there = torch.cuda.device_count()
+        raise ArgumentError("device", f"must be auto, cpu, or a GPU of this machine, which has {there}", name)
     return device
+
+
+def check_device(name: object) -> None:
+    """Raise for what names no device, on whatever machine."""
+    if not isinstance(name, str):
+        raise ArgumentError("device", "must be a name: auto, cpu or cuda", name)
+    if not re.fullmatch("auto|(cpu|cuda)(:[0-9]{1,3})?", name):
+        rule = f"must be auto, cpu or cuda (cuda:1 is the second GPU){nearest(name, ('auto', 'cpu', 'cuda'))}"
+        raise ArgumentError("device", rule, name)
 
 
 def configure_libraries(device: torch.device, *, deterministic: bool, precision: str, graphs: bool) -> None:

@@ -26,8 +26,8 @@ from augtree.training.normalisation import normalisation
 from augtree.training.optimizers import AdamW, Optimizer, ParameterVector, Sgd
 from augtree.training.sampling import Order, Rows, require_rows, stream
 from augtree.training.state import Passes, State, named_tensors, seed_of, seeded
-from augtree.transforms import Identity
-from augtree.transforms.base import Policy
+from augtree.transforms.base import Identity, Policy
+from augtree.transforms.failures import applied
 from augtree.transforms.graph_parts import parts_of
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class ModelTrainer:
     def apply_policy(self, policy: Policy, batch: Any, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """A batch of these samples after a policy; in a forest each has the tree of its group."""
         groups: dict[str, Any] = {"groups": [self.group_of[i] for i in rows]} if isinstance(policy, Forest) else {}
-        out = policy(batch, seed=seed, index=draw_ids, **groups)
+        out = applied(policy, batch, seed=seed, index=draw_ids, **groups)
         if self.pictures and out.dtype != torch.uint8:
             raise TaskError(f"a policy must give uint8 pictures in training, got {out.dtype} from {policy}")
         return out

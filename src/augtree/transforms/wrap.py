@@ -12,15 +12,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from augtree.errors import ArgumentError, InputError, TransformError, need, one_of, shown
+from augtree.errors import ArgumentError, InputError, TransformError, need, number, one_of, shown
 from augtree.keys import Key
 from augtree.transforms.base import Transform, check_magnitude
+from augtree.transforms.failures import TimeLimitError, within
 from augtree.transforms.pictures import Plan, Shape, Work
 
 Takes = Literal["chw", "hwc", "pil", "albumentations", "graph"]
+SECONDS = 60.0
+"""The longest that a call on one sample may take by default."""
+LONGEST_SECONDS = 1e6
 
 
-def wrap(function: Callable[..., Any], *, name: str, takes: Takes = "chw", magnitude: float | None = None) -> Wrapped:
+def wrap(
+    function: Callable[..., Any],
+    *,
+    name: str,
+    takes: Takes = "chw",
+    magnitude: float | None = None,
+    seconds: float = SECONDS,
+) -> Wrapped:
     """Make a transform of a function on one sample.
 
     Where the function draws from Python's, numpy's or torch's global generators, the draws are repeatable: the
@@ -37,6 +48,8 @@ def wrap(function: Callable[..., Any], *, name: str, takes: Takes = "chw", magni
         image ("pil"), an Albumentations transform's `image=` ("albumentations"), or a PyG Data ("graph").
     magnitude
         If given, in (0, 1], the function is called as function(sample, magnitude).
+    seconds
+        The longest that a call may take: one that hangs is a TransformError after this time.
 
     Examples
     --------
@@ -45,7 +58,7 @@ def wrap(function: Callable[..., Any], *, name: str, takes: Takes = "chw", magni
     [[[100, 100], [100, 100]]]
 
     """
-    return Wrapped(function, name, takes, magnitude)
+    return Wrapped(function, name, takes, magnitude, seconds)
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +73,8 @@ class Wrapped(Transform):
     """The form of a sample, see `wrap`."""
     magnitude: float | None = None
     """What the function is called with beside the sample, if anything."""
+    seconds: float = field(default=SECONDS, compare=False)
+    """The longest that a call may take; it is no part of what the transform does."""
     random: ClassVar[bool | None] = None  # unknown
 
     def __post_init__(self) -> None:
@@ -72,6 +87,7 @@ class Wrapped(Transform):
         if not callable(self.function):
             raise ArgumentError("function", "must be callable", self.function)
         one_of("takes", self.takes, get_args(Takes))
+        number("seconds", self.seconds, 0, LONGEST_SECONDS, open_low=True)
         if self.magnitude is not None:
             check_magnitude(self.magnitude)
             if self.takes == "albumentations":
@@ -131,21 +147,31 @@ class Wrapped(Transform):
             given, got = (sorted({*graph.keys()} - {"num_nodes"}) for graph in (parts[row], done))
             if given != got:
                 raise TransformError(f"{self.name} must return a graph with the fields {given} as it got, got {got}")
+            problem = graph_problem(parts[row], done)
+            if problem:
+                raise TransformError(f"{self.name} must return {problem}")
             parts[row] = done
         followed = [key for key in graphs.keys() if f"{key}_batch" in graphs]  # noqa: SIM118 - a Batch iterates over pairs
         return data.Batch.from_data_list(parts, follow_batch=followed)
 
     def call(self, sample: Any, seed: int) -> Any:
-        """The function on one sample, in its own form, with seeded generators."""
+        """The function on one sample, with seeded generators and a time limit; all that it raises is one error."""
         with seeded(seed, getattr(sample, "is_cuda", False)):
             try:
-                if self.takes == "albumentations":
-                    return albumented(self.function, sample, seed)
-                return self.function(sample) if self.magnitude is None else self.function(sample, self.magnitude)
+                return within(self.seconds, lambda: self.called(sample, seed))
+            except TimeLimitError as error:
+                limit = f"must return within {self.seconds:g} seconds (wrap(..., seconds=...)), but did not"
+                raise TransformError(f"{self.name} ({shown_function(self.function)}) {limit}") from error
             except Exception as error:
                 raise TransformError(
                     f"{self.name} ({shown_function(self.function)}) raised {type(error).__name__}: {error}"
                 ) from error
+
+    def called(self, sample: Any, seed: int) -> Any:
+        """The function on one sample, in its own form."""
+        if self.takes == "albumentations":
+            return albumented(self.function, sample, seed)
+        return self.function(sample) if self.magnitude is None else self.function(sample, self.magnitude)
 
     def from_form(self, result: Any, sample: Any) -> Tensor:
         """What the function returned, which must be like what it got, as a tensor [C,H,W]."""
@@ -182,6 +208,27 @@ def to_form(picture: Tensor, takes: str) -> Any:
     if takes != "pil":
         return array
     return need("PIL.Image", "train").fromarray(array[..., 0] if array.shape[2] == 1 else array)
+
+
+def graph_problem(given: Any, got: Any) -> str:
+    """The rule that a returned graph breaks, beside the one it was made of, and how; empty where it breaks none."""
+    for key, value in got:
+        before = given[key]
+        if not isinstance(before, Tensor):
+            continue
+        if not isinstance(value, Tensor):
+            return f"{key} as a tensor, got {type(value).__name__}"
+        kinds = [f"{str(each.dtype).removeprefix('torch.')} of {each.ndim} dimensions" for each in (before, value)]
+        if kinds[0] != kinds[1]:
+            return f"{key} as {kinds[0]}, got {kinds[1]}"
+        if key != "edge_index" and before.shape[1:] != value.shape[1:]:
+            return f"{key} with entries of shape {list(before.shape[1:])}, got {list(value.shape[1:])}"
+        if value.is_floating_point() and not bool(value.isfinite().all()) and bool(before.isfinite().all()):
+            return f"{key} with finite values, got {int((~value.isfinite()).sum())} that are not"
+    edges = got.get("edge_index", None)
+    if edges is None or not edges.numel() or 0 <= int(edges.min()) <= int(edges.max()) < (got.num_nodes or 0):
+        return ""
+    return f"edges between nodes 0 to {(got.num_nodes or 0) - 1}, got {int(edges.min())} to {int(edges.max())}"
 
 
 def albumented(transform: Any, array: Any, seed: int) -> Any:

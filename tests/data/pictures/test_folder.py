@@ -262,7 +262,8 @@ def test_pictures_that_cannot_be_read_are_listed(tmp_path, zipped):
     assert lines[1] == "  line 3: ../secret.png: cannot be read (it is outside of the folder)"
     assert lines[2] == "  line 5: missing.png: there is no such file"
     assert lines[3].startswith("  line 6: /")
-    assert lines[3].endswith("secret.png: cannot be read (it is outside of the folder)")
+    why = "it is an absolute path, and must be relative to the folder of index.csv"
+    assert lines[3].endswith(f"secret.png: cannot be read ({why})")
     assert lines[4] == "  line 7: 5.png: is no picture that Pillow knows"
     assert lines[5].startswith("  line 8: 6.png: cannot be read (")
     assert lines[6:] == ["  and 1 more"]
@@ -341,3 +342,37 @@ def test_folders_are_all_classes_or_all_splits(tmp_path):
     Image.new("L", (4, 4)).save(tmp_path / "a" / "extra" / "x.png")
     with pytest.raises(DataError, match="all be classes or all be splits, got Testing, Training beside extra"):
         read_folder(tmp_path / "a")
+
+
+def test_links_that_lead_nowhere_are_broken_pictures(tmp_path):
+    for i in range(8):
+        draw(tmp_path / "set" / ("cat", "dog")[i % 2] / f"{i}.png", i)
+    (tmp_path / "set/cat/circle.png").symlink_to("circle.png")
+    (tmp_path / "set/dog/nothing.png").symlink_to("nothing at all")
+    (tmp_path / "set/cat/folder.png").symlink_to(tmp_path)  # links to folders are not followed
+    data = read_folder(tmp_path / "set")
+    assert len(data) == 8
+    (note,) = [note for note in data.notes if "unreadable" in note]
+    assert note.startswith("2 of 10 pictures are unreadable and left out: cat/circle.png: cannot be read (")
+    assert "dog/nothing.png: there is no such file" in note
+
+
+@pytest.mark.parametrize("path", ["/data/1.png", "C:\\data\\1.png", "//server/share/1.png"])
+def test_absolute_paths_are_told_as_such(tmp_path, path):
+    folder = make(tmp_path / "set", [f"{i}.png,{i % 2}" for i in range(10)])
+    text = (folder / "index.csv").read_text()
+    (folder / "index.csv").write_text(text.replace("\n1.png", f"\n{path}"))
+    (note,) = [note for note in read_folder(folder).notes if "unreadable" in note]
+    assert note.endswith("cannot be read (it is an absolute path, and must be relative to the folder of index.csv)")
+
+
+def test_names_cannot_break_a_message(tmp_path):
+    rows = [f'{i}.png,"a{chr(10)}{"bc"[i % 2]}{chr(27)}",{"train" if i < 8 else "val"}' for i in range(9)]
+    rows.append(f'9.png,"evil{chr(10)}",val')
+    with pytest.raises(DataError) as caught:
+        read_folder(make(tmp_path / "set", rows, "path,label,split"))
+    assert str(caught.value).endswith("but 1 have none: evil")  # cells are stripped
+    one = [f'{i}.png,"a{chr(10)}b{chr(27)}"' for i in range(9)]
+    with pytest.raises(DataError) as caught:
+        read_folder(make(tmp_path / "one", one))
+    assert str(caught.value).endswith(r"must have at least 2 classes, got a\nb\x1b")

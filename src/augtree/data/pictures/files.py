@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import BinaryIO, cast
 
 from augtree.data.splits import split_number
@@ -63,7 +63,9 @@ class Files:
             inside = posixpath.normpath(spelled)
             if inside in self.names:
                 return inside
-            if inside.startswith(("/", "../")) or inside == ".." or Path(spelled).drive:
+            if inside.startswith("/") or PureWindowsPath(spelled).drive:
+                raise ValueError(f"it is an absolute path, and must be relative to the folder of {INDEX}")
+            if inside.startswith("../") or inside == "..":
                 raise ValueError("it is outside of the folder")
         raise FileNotFoundError(name)
 
@@ -79,8 +81,16 @@ def files_below(folder: str | Path, before: str = "") -> Iterator[str]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield from files_below(entry.path, f"{before}{entry.name}/")
-            elif entry.is_file():
+            elif is_file(entry):
                 yield f"{before}{entry.name}"
+
+
+def is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether this is a file; a link that leads nowhere or in a circle counts as one, which cannot be read."""
+    try:
+        return entry.is_file() or (entry.is_symlink() and not entry.is_dir())
+    except OSError:
+        return entry.is_symlink()
 
 
 def state_of(about: os.stat_result) -> str:

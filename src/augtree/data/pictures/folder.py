@@ -18,7 +18,7 @@ from augtree.data.pictures.index import Table, by_folders, indexed
 from augtree.data.pictures.readable import Progress, kept_at, readable_pictures
 from augtree.data.pictures.unreadable import check_left_out, note_for
 from augtree.data.splits import Split, complete_split, make_split
-from augtree.errors import ArgumentError, DataError, nearest
+from augtree.errors import ArgumentError, DataError, nearest, printable
 
 
 def read_folder(
@@ -68,6 +68,7 @@ def read_folder(
         },
         notes=(*table.notes, *found.notes, *notes, *note_for(names, found.problems, found.kept), *kept_at(found)),
         columns={name: tuple(column[row] for row in rows) for name, column in table.columns.items()},
+        files=tuple(table.paths[row] for row in rows),
     )
 
 
@@ -79,7 +80,7 @@ def labels_from(table: Table) -> tuple[NDArray[Any], tuple[str, ...]]:
     ]
     classes = in_order(name for names in sets for name in names)
     if len(classes) < 2:
-        raise DataError(f"{table.place}: must have at least 2 classes, got {', '.join(classes) or 'none'}")
+        raise DataError(f"{table.place}: must have at least 2 classes, got {printable(', '.join(classes)) or 'none'}")
     labels = matrix(sets, classes) if table.several else numbered(table.labels, classes)
     return labels, classes
 
@@ -121,7 +122,7 @@ def check_training(table: Table, labels: NDArray[Any], classes: tuple[str, ...],
     seen = train.any(axis=0) if labels.ndim == 2 else np.isin(np.arange(len(classes)), train)
     unseen = [name for name, there in zip(classes, seen, strict=True) if not there]
     if unseen:
-        some = ", ".join(unseen[:5]) + (", ..." if len(unseen) > 5 else "")
+        some = printable(", ".join(unseen[:5])) + (", ..." if len(unseen) > 5 else "")
         raise DataError(
             f"{table.place}: every class must have a training sample, but {len(unseen)} have none: {some}"
         )

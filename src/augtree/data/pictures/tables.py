@@ -145,6 +145,7 @@ def dataset_of(
         group_names=group_names,
         notes=(*notes, *found.notes, *note_for(names, found.problems, found.kept), *kept_at(found)),
         columns={name: tuple(column[row] for row in rows) for name, column in columns.items()},
+        files=tuple(names[row] for row in rows),
         **more,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from augtree.data.splits import SPLITS
-from augtree.errors import DataError, shown
+from augtree.errors import DataError, printable, shown
 
 MAX_UNREADABLE = 0.5
 """The largest share of the pictures that may be unreadable."""
@@ -56,7 +56,7 @@ def class_members(labels: NDArray[Any], classes: Sequence[str]) -> NDArray[np.bo
 def emptied(member: NDArray[np.bool_], left: NDArray[np.bool_], names: Sequence[str]) -> list[str]:
     """The names of the columns that had members and have none left."""
     lost: NDArray[np.bool_] = np.any(member, axis=0) & ~np.any(member[left], axis=0)
-    return [name for name, is_lost in zip(names, lost, strict=True) if is_lost]
+    return [printable(name) for name, is_lost in zip(names, lost, strict=True) if is_lost]
 
 
 def error_for(place: str, rule: str, names: Sequence[str], problems: Mapping[int, str]) -> DataError:

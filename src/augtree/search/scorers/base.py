@@ -15,7 +15,7 @@ from augtree.errors import TaskError, number
 from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.runs.checkpoints import Checkpoints, LazyState
-from augtree.runs.events import Event, Watch, silent
+from augtree.runs.events import Event, Note, Progress, Watch, silent
 from augtree.runs.failures import BudgetSpentError, attempt
 from augtree.runs.store import Run, Unit
 from augtree.search.grow import Built
@@ -28,6 +28,10 @@ from augtree.transforms.base import Transform
 from augtree.transforms.images import Plain
 
 Losses = NDArray[np.float64]
+SATURATED = (
+    "The model is right on every validation sample already: policies can hardly be told apart on this data; fewer"
+    " training samples (train=, --train) or a harder validation set would show more."
+)
 
 
 class Entry(NamedTuple):
@@ -61,6 +65,12 @@ class Scored(Event):
     node: int
     candidate: str
 
+    def describe(self) -> Sequence[str]:
+        return []
+
+    def progress(self) -> Progress:
+        return Progress(f"node {self.node}: {self.candidate}", added=1)
+
 
 @dataclass
 class ScoringContext:
@@ -80,6 +90,7 @@ class ScoringContext:
         self.checkpoints = Checkpoints(self.run, self.trainer)
         labels = None if self.trainer.task.label_free else data.labels.numpy()
         self.rank_rows, self.confirm_rows = halves(data.indices("val"), self.seed, labels)
+        self.noted_saturation = False
 
     def check_budget(self) -> None:
         """Raise where everything is spent."""
@@ -113,9 +124,19 @@ class ScoringContext:
     def baseline(self, key: str, about: dict[str, Any], work: Callable[[], Losses]) -> Losses:
         """The losses of the tree as it is; without them nothing can be compared."""
         unit = self.losses(key, {**about, "candidate": "yardstick"}, work, keep=True)
+        self.note_saturation(unit.losses)
         if unit.losses is None:
             raise TaskError(f"the model must train without the candidate first, but {unit.value['failed']} ({key})")
         return unit.losses
+
+    def note_saturation(self, losses: Losses | None) -> None:
+        """Report once that every validation sample is right already: then nothing can be told apart."""
+        data = self.trainer.data
+        surely_right = np.log(2) / (data.num_classes if data.multilabel else 1)
+        if self.noted_saturation or self.trainer.task.label_free or losses is None or losses.max() >= surely_right:
+            return
+        self.noted_saturation = True
+        self.watch(Note(SATURATED))
 
     def score(
         self,

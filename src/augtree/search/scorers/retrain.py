@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from augtree.errors import number, whole_number
+from augtree.errors import number, true_or_false, whole_number
 from augtree.policies import Tree
 from augtree.search.grow import Built
 from augtree.search.scorers.base import (
@@ -52,6 +52,7 @@ class Retrain(ScorerOptions):
         number("train", self.train, 0, 100, open_low=True)
         whole_number("spread", self.spread, 1, 10**9)
         whole_number("repeats", self.repeats, 1, 10**9)
+        true_or_false("calibrate", self.calibrate)
 
     def scorer(self, context: ScoringContext) -> Trainings:
         """The scorer, ready for work."""

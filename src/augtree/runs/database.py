@@ -1,0 +1,204 @@
+"""The SQLite file of a run: its tables, a hash beside every row, and what went wrong in one line.
+
+SQLite finds a damaged structure, but not a changed value. So every row carries the SHA-256 of its content, and all
+rows are checked when the file is opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from augtree.errors import RunError
+from augtree.files import write_atomically
+
+TABLES = {
+    "units": """CREATE TABLE units (
+  number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, value TEXT NOT NULL, losses BLOB,
+  forward INTEGER NOT NULL, backward INTEGER NOT NULL, seconds REAL NOT NULL)""",
+    "facts": "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+}
+"""The tables as the first runs have them."""
+HASH = "sha256 TEXT NOT NULL DEFAULT ''"
+HASHED_TABLES = {name: f"{text[:-1]}, {HASH})" for name, text in TABLES.items()}
+COLUMNS = {"units": "key, value, losses, forward, backward, seconds", "facts": "key, value"}
+"""What is hashed."""
+
+Row = tuple[Any, ...]
+
+
+class Database:
+    """The open file of a run; in memory where there is no path. Every error of SQLite becomes a `RunError`."""
+
+    def __init__(self, path: Path | None, *, write: bool) -> None:
+        self.path = path
+        if write and path is not None and not path.exists():
+            with writing(path):
+                write_atomically(path, empty_store())  # so that an empty file is always damage, and no early kill
+        with self.explained():
+            self.connection = sqlite3.connect(":memory:" if path is None else str(path), timeout=10)
+            try:
+                self.prepare(write=write or path is None)
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def prepare(self, *, write: bool) -> None:
+        """Check the file for damage; make what is missing."""
+        found = dict(self.connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        for name, text in found.items():
+            if text not in (TABLES.get(name), HASHED_TABLES.get(name)):
+                raise self.damaged(f"unknown table {name}")
+        if found and len(found) < len(TABLES):
+            raise self.damaged(f"it has no table but {', '.join(found)}")
+        problem = self.connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if problem != "ok":
+            raise self.damaged(problem)
+        for name, text in found.items():
+            if text == HASHED_TABLES[name]:
+                self.check_rows(name)
+        if write and found != HASHED_TABLES:
+            with self.connection:
+                self.connection.execute("BEGIN IMMEDIATE")
+                for name in TABLES:
+                    self.make_table(name, found.get(name))
+
+    def make_table(self, name: str, found: str | None) -> None:
+        """A table with hashes; one of an earlier version gets them now."""
+        if found is None:
+            self.connection.execute(HASHED_TABLES[name])
+        elif found == TABLES[name]:
+            self.connection.execute(f"ALTER TABLE {name} ADD COLUMN {HASH}")
+            for row in self.connection.execute(f"SELECT {COLUMNS[name]} FROM {name}").fetchall():  # noqa: S608
+                query = f"UPDATE {name} SET sha256 = ? WHERE key = ?"  # noqa: S608
+                self.connection.execute(query, (hash_of(row), row[0]))
+
+    def check_rows(self, name: str) -> None:
+        """Raise where a row is not what was written."""
+        for *row, found in self.connection.execute(f"SELECT {COLUMNS[name]}, sha256 FROM {name}"):  # noqa: S608
+            if found != hash_of(row):
+                raise self.damaged(f"the {name[:-1]} {row[0]!r} is not what was recorded")
+
+    def read(self, query: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """The rows of a query."""
+        with self.explained():
+            yield from self.connection.execute(query, values)
+
+    def write(self, table: str, row: Row, verb: str = "INSERT") -> None:
+        """Write a row, with its hash, in a transaction of its own."""
+        marks = ", ".join("?" * (len(row) + 1))
+        query = f"{verb} INTO {table} ({COLUMNS[table]}, sha256) VALUES ({marks})"
+        with self.explained(), self.connection:
+            self.connection.execute(query, (*row, hash_of(row)))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Errors of SQLite as errors of the run."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self.explain(error) from error
+        except UnicodeDecodeError as error:
+            raise self.damaged(str(error)) from error
+
+    def explain(self, error: sqlite3.Error) -> RunError:
+        """What an error of SQLite means for the run, and what can be done."""
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if self.path is None:
+            return RunError(f"the store of a run in memory failed ({error})")
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return RunError(f"{self.path} is locked by another process: try again when that is done")
+        return write_failure(self.path, ERRNOS[code], str(error)) if code in ERRNOS else self.damaged(str(error))
+
+    def damaged(self, reason: str) -> RunError:
+        """The error for a file that cannot be trusted."""
+        rule = f"{self.path} must be a store that can be read ({reason})"
+        if self.path is None:
+            return RunError(rule)
+        return RunError(f"{rule}: put a copy of it back, or remove it and begin again: {resume(self.path.parent)}")
+
+
+def empty_store() -> bytes:
+    """The content of a store without rows."""
+    with closing(sqlite3.connect(":memory:")) as memory, memory:
+        for text in HASHED_TABLES.values():
+            memory.execute(text)
+        memory.commit()
+        return memory.serialize()
+
+
+ERRNOS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+}
+"""What the codes of SQLite are to the operating system; all others mean damage."""
+
+
+def hash_of(row: Sequence[Any]) -> str:
+    """The SHA-256 of a row's content, types included."""
+    plain = [[type(value).__name__, value.hex() if isinstance(value, bytes) else value] for value in row]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+def write_failure(path: Path, code: int | None, reason: str) -> RunError:
+    """The error for a file of a run that could not be written (or read, by a failing disk), and what can be done.
+
+    A checkpoint lies one folder deeper than the other files of a run.
+    """
+    folder = path.parent.parent if path.parent.name == "checkpoints" else path.parent
+    again = resume(folder) if (folder / "spec.json").exists() else "begin again"
+    if code in (errno.ENOSPC, errno.EDQUOT):
+        return RunError(f"no space left in {folder} (for {path.name}); free some, then {again}")
+    rule = "be on a disk that works" if code == errno.EIO else "be readable and writable"
+    return RunError(f"{path} must {rule} ({reason}); what is finished is kept: mend this, then {again}")
+
+
+def resume(folder: Path) -> str:
+    """The command that continues a run."""
+    return f"`augtree resume {folder}`"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Errors of the operating system, in reading or writing a file of a run, as errors of the run."""
+    try:
+        yield
+    except OSError as error:
+        raise write_failure(path, error.errno, error.strerror or str(error)) from error
+    except ValueError as error:  # as `write_atomically` wraps it
+        cause = error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        raise write_failure(path, cause.errno, cause.strerror or str(cause)) from error
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file of a run, in one step; what was there stays if anything goes wrong."""
+    with writing(path):
+        write_atomically(path, content)
+
+
+def lost_work(folder: Path) -> Iterator[str]:
+    """A note, where a run had begun but its store is empty or gone."""
+    store = folder / "run.sqlite"
+    results = [path for path in folder.iterdir() if not path.name.startswith(BARE)]
+    if store.exists() or results or any((folder / "checkpoints").iterdir()):
+        state = "is empty" if store.exists() else "is missing"
+        yield f"{store} {state} although the run had begun: all is done from the start."
+
+
+BARE = ("spec.json", "lock.sqlite", "checkpoints")
+"""How the names begin of what a run's folder holds before anything is done."""
