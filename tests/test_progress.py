@@ -81,6 +81,9 @@ def test_the_parts_of_a_search_are_counted_together():
     watch = Console(said.append)
     watch.last_line -= 2 * progress.SILENCE
     watch(Planned(steps=1000))
+    watch(TrunkTrained(50))
+    assert said.pop() == "the trunk, on the mixture of what is in play: 50 of about 1,000 steps."
+    watch.last_line -= 2 * progress.SILENCE
     watch(TrunkTrained(100))
     assert said.pop().startswith("the trunk, on the mixture of what is in play: 100 of about 1,000 steps, about ")
     watch(CooledDown("mixture", 0.5, 20, 0))
@@ -88,11 +91,33 @@ def test_the_parts_of_a_search_are_counted_together():
     watch.last_line -= 2 * progress.SILENCE
     watch(Stepped(300))
     assert said.pop().startswith("the last part: 420 of about 1,000 steps, about ")
-    watch(Planned(trainings=2))
-    watch.last_line -= 2 * progress.SILENCE
+    watch(Planned(trainings=3))
     watch(RowTrained("none", 0, {"val": 0.5}))
-    assert said[0].startswith("none, seed 0: 1 of about 2 done, about ")
-    assert said[1:] == ["none, seed 0: val 0.5000"]
+    watch.last_line -= 2 * progress.SILENCE
+    watch(RowTrained("none", 1, {"val": 0.5}))
+    assert said[1].startswith("none, seed 1: 2 of about 3 done, about ")
+    assert [said[0], *said[2:]] == ["none, seed 0: val 0.5000", "none, seed 1: val 0.5000"]
+
+
+def test_the_time_left_of_a_resumed_run_rests_on_what_is_done_since(monkeypatch):
+    now, said = [0.0], []
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+    watch = Console(said.append)
+    watch(Planned(steps=1000))
+    watch(Working("training"))
+    for seconds, done in ((60, 500), (80, 502), (100, 504)):
+        now[0] = seconds
+        watch(Stepped(done))
+    assert said == [
+        "training: 500 of about 1,000 steps.",
+        "training: 502 of about 1,000 steps, about 4980 s left.",
+        "training: 504 of about 1,000 steps, about 4960 s left.",
+    ]
+    watch(Planned(steps=10))
+    for seconds, done in ((200, 8), (220, 9)):
+        now[0] = seconds
+        watch(Stepped(done))
+    assert said[3:] == ["8 of about 10 steps.", "9 of about 10 steps, about 20 s left."]
 
 
 def test_a_note_is_printed_once():
@@ -238,5 +263,7 @@ def test_counting_tells_the_number_and_a_remark(monkeypatch):
     said = []
     monkeypatch.setattr(progress, "SILENCE", 0)
     with counting("structures", said.append) as report:
+        report(4, 10)
         report(5, 10, ", 1 bad")
-    assert [line.rpartition(", about")[0] for line in said] == ["structures, 1 bad: 5 of about 10 done"]
+    assert said[0] == "structures: 4 of about 10 done."
+    assert [line.rpartition(", about")[0] for line in said[1:]] == ["structures, 1 bad: 5 of about 10 done"]

@@ -54,6 +54,8 @@ class Console:
         self.say = say
         self.begin = self.last_line = time.perf_counter()
         self.total, self.unit, self.text = 0, "done", ""
+        self.first: int | None = None
+        """What was done at the first advance: a resumed run has that from its store, in no time."""
         self.parts: dict[type[Event], int] = {}
         self.bar: Any = None
         self.shown_notes: set[str] = set()
@@ -91,7 +93,7 @@ class Console:
     def start(self, total: int, unit: str = "done") -> None:
         """Start to count to a total, with a new bar."""
         self.stop()
-        self.begin, self.total, self.unit, self.text = time.perf_counter(), total, unit, ""
+        self.total, self.unit, self.text, self.first = total, unit, "", None
         self.parts.clear()
         if total:
             self.bar = new_bar(total)
@@ -105,13 +107,22 @@ class Console:
     def advance(self, done: int, text: str, *, counts: bool = True) -> None:
         """Show the progress: by the bar, or by a line after a while."""
         self.text = text
+        if counts and self.first is None:
+            self.first, self.begin = done, time.perf_counter()
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done, description=text)
         elif counts and time.perf_counter() - self.last_line > SILENCE:
             self.last_line = time.perf_counter()
-            left = (self.last_line - self.begin) / max(1, done) * max(0, self.total - done)
             before = f"{text}: " if text else ""
-            self.say(f"{before}{done:,} of about {self.total:,} {self.unit}, about {left:.0f} s left.")
+            self.say(f"{before}{done:,} of about {self.total:,} {self.unit}{self.time_left(done)}.")
+
+    def time_left(self, done: int) -> str:
+        """The time left in words, at the speed since the first advance; nothing while that is unknown."""
+        new = done - (self.first or 0)
+        if new <= 0:
+            return ""
+        left = (time.perf_counter() - self.begin) / new * max(0, self.total - done)
+        return f", about {left:.0f} s left"
 
 
 def new_bar(total: int) -> Any:

@@ -1,4 +1,5 @@
 import pkgutil
+import signal
 import subprocess
 import sys
 from importlib import import_module
@@ -8,7 +9,7 @@ import typer
 
 import augtree as at
 from augtree import cli
-from augtree.cli.app import COMMANDS, new_folder
+from augtree.cli.app import COMMANDS, new_folder, stoppable
 from support.commands import invoke
 
 
@@ -28,6 +29,15 @@ def test_new_folders_are_new(tmp_path, monkeypatch):
     first = new_folder("search")
     first.mkdir(parents=True)
     assert new_folder("search") != first
+
+
+def test_a_handler_that_was_not_set_from_python_is_not_put_back(tmp_path, monkeypatch):
+    handlers = []
+    monkeypatch.setattr(signal, "signal", lambda _, handler: handlers.append(handler))
+    with stoppable(tmp_path):
+        pass
+    assert len(handlers) == 1
+    assert callable(handlers[0])
 
 
 def test_the_help_page_and_the_version_need_neither_torch_nor_the_commands():

@@ -162,3 +162,10 @@ def test_bad_arguments_get_one_clear_line(arguments, message, tmp_path, monkeypa
     with pytest.raises(ArgumentError, match=message):
         invoke(*arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_is_not_contrastive_says_how_its_policy_is_evaluated(folder, tmp_path):
+    quick = ["--model", "cnn", "--steps", 2, "--batch-size", 16, "--policy", "none"]
+    assert invoke("train", folder, *quick, "--out", tmp_path / "t").exit_code == 0
+    with pytest.raises(ArgumentError, match="data must be a data set, or a contrastive run: .*evaluate DATA"):
+        invoke("evaluate", tmp_path / "t")

@@ -184,6 +184,11 @@ def test_options_are_checked_before_the_data_is_read(arguments, message, tmp_pat
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["compared", "file", "spec.json"]
 
 
+def test_a_policy_by_itself_is_compared_with_none(folder, tmp_path):
+    done = invoke("compare", folder, "randaugment", *QUICK, "--seeds", 1, "--out", tmp_path / "c", "--json")
+    assert [row["policy"] for row in last(done)["rows"]] == ["none", "randaugment"]
+
+
 def test_the_budget_is_checked_before_a_run_goes_on(tmp_path):
     with pytest.raises(AugtreeError, match="budget must be a time"):
         invoke("resume", tmp_path / "nowhere", "--budget", "soon")

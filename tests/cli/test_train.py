@@ -11,6 +11,7 @@ import time
 import pytest
 import typer
 
+import augtree as at
 from augtree.cli.app import stoppable
 from augtree.errors import AugtreeError
 from augtree.runs import faults
@@ -132,3 +133,17 @@ def test_no_command_works_in_a_folder_with_another_run_or_with_foreign_files(tmp
             invoke(command, *data, "--out", folder)
         assert [path.name for path in folder.iterdir()] == [name]
         assert (folder / name).read_text() == text
+
+
+def test_the_policy_of_a_run_is_trained_with_unless_another_is_named(tmp_path):
+    run = ["search", *DIGITS, *QUICK, "--depth", 1, "--budget", 1, "--out", tmp_path / "run"]
+    assert invoke(*run).exit_code == 0
+    done = invoke("train", tmp_path / "run", "--out", tmp_path / "own")
+    assert f"Policy: {tmp_path / 'run'}." in done.stdout
+    assert at.load(tmp_path / "own" / "policy.json") == at.load(tmp_path / "run" / "tree.json")
+    assert "Policy: none." in invoke("train", tmp_path / "run", "--policy", "none", "--out", tmp_path / "none").stdout
+
+
+def test_steps_and_epochs_exclude_each_other():
+    with pytest.raises(AugtreeError, match="--epochs must be left out where --steps is given"):
+        invoke("train", "digits", "--steps", 4, "--epochs", 2)

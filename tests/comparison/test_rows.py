@@ -140,6 +140,12 @@ def test_a_run_that_found_no_policy_has_no_rows(tmp_path):
     assert rows_of_run(tmp_path, DATA) == {}
 
 
+def test_a_search_without_a_tree_yet_is_told(searched, tmp_path):
+    (tmp_path / "spec.json").write_bytes((searched / "spec.json").read_bytes())
+    with pytest.raises(RunError, match="must be done before it can be compared: augtree resume"):
+        rows_of_run(tmp_path, DATA)
+
+
 def test_a_run_that_is_not_done_is_told(searched, tmp_path):
     for name in ("spec.json", "tree.json"):
         (tmp_path / name).write_bytes((searched / name).read_bytes())

@@ -153,6 +153,41 @@ def test_a_model_of_an_earlier_version_is_replaced_only_when_wanted(tmp_path, wh
     assert results(tmp_path) == whole
 
 
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [
+        (["policy.json"], "policy.json"),
+        (["model.safetensors"], "model.safetensors"),
+        (["model.safetensors", "policy.json", ".policy.json.0123456789ab"], "model.safetensors"),
+        (["checkpoints/epoch-1.safetensors"], "epoch-1.safetensors"),
+        (["run.sqlite"], "run.sqlite"),
+        ([*RESULTS, "checkpoints/epoch-1.safetensors"], "epoch-1.safetensors"),
+        ([*RESULTS, "run.sqlite-journal"], "run.sqlite-journal"),
+        ([*RESULTS, ".policy.json.bak"], ".policy.json.bak"),
+        (["checkpoints"], "checkpoints"),
+    ],
+)
+def test_files_of_the_users_own_are_no_training(tmp_path, names, first):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = files(tmp_path)
+    with pytest.raises(RunError, match=f"must hold nothing but a training to be overwritten, got {first} in it"):
+        train(blobs(), TASK, MINE, out=tmp_path, overwrite=True)
+    with pytest.raises(RunError, match="must be an empty folder") as caught:
+        train(blobs(), TASK, MINE, out=tmp_path)
+    assert "--overwrite" not in str(caught.value)
+    assert files(tmp_path) == before
+
+
+def test_what_a_training_leaves_before_it_begins_or_once_it_is_removed_is_overwritten(tmp_path, whole):
+    (tmp_path / "checkpoints").mkdir()
+    for name in ("lock.sqlite", ".spec.json.0123456789ab", ".model.safetensors.0123456789ab"):
+        (tmp_path / name).write_bytes(b"")
+    train(blobs(), TASK, MINE, seed=3, out=tmp_path, overwrite=True)
+    assert results(tmp_path) == whole
+
+
 def test_what_is_needed_or_in_use_is_not_overwritten(tmp_path):
     train(blobs(), TASK, out=tmp_path)
     before = results(tmp_path)

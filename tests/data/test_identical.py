@@ -73,3 +73,10 @@ def test_graphs_are_not_compared():
     edges = torch.tensor([[0, 1], [1, 0]])
     graphs = [Data(x=torch.ones(2, 1), edge_index=edges) for _ in range(4)]
     assert identical_pictures(from_arrays(graphs, [0, 1, 0, 1])) == []
+
+
+def test_a_data_set_is_compared_once(monkeypatch):
+    data = from_arrays(pictures(1, 2, 1), [0, 1, 0], split=["train", "val", "test"])
+    found = identical_pictures(data)
+    monkeypatch.setattr("augtree.data.identical.identical_rows", lambda _: pytest.fail("compared again"))
+    assert identical_pictures(data) is found

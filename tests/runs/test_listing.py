@@ -1,4 +1,5 @@
 import json
+import sqlite3
 
 import pytest
 
@@ -67,6 +68,23 @@ def test_what_cannot_be_read_says_why_and_hides_no_other(tmp_path, text, status)
     assert status in bad.status
     assert str(tmp_path / "bad" / "spec.json") in bad.status
     assert (good.kind, good.data) == ("search", "digits")
+
+
+def test_a_listing_does_not_check_the_structure_of_every_store(tmp_path, monkeypatch):
+    Run.begin(tmp_path, SPEC).close()
+    connect, statements = sqlite3.connect, []
+
+    def traced(place, **options):
+        connection = connect(place, **options)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    assert [run.status for run in list_runs(tmp_path)] == ["not done"]
+    assert statements
+    assert not any("integrity_check" in statement for statement in statements)
+    Run.open(tmp_path, write=False).close()
+    assert any("integrity_check" in statement for statement in statements)
 
 
 def test_a_broken_store_says_so(tmp_path):

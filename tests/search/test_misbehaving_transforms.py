@@ -2,13 +2,15 @@
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import pytest
 import torch
 
 import augtree as at
 from augtree import resume
-from augtree.errors import CheckError, TransformError
+from augtree.errors import CheckError, RunError, TransformError
+from augtree.runs.store import Run
 from augtree.search import Density, Retrain, search_tree
 from augtree.search.grow import NodeBuilt
 from augtree.testing import check_transform
@@ -137,6 +139,59 @@ def test_a_run_that_trains_already_keeps_to_the_space_that_it_began_with(tmp_pat
     assert any(note.startswith("Fog failed and is left out: ") for note in found.notes)
     assert files(tmp_path / "a") == files(tmp_path / "bad")
     assert good[0].function.calls == 0
+
+
+class Opaque:
+    """A setting whose repr is another one in each process."""
+
+
+@dataclass(frozen=True)
+class Smoke(Transform):
+    """An own class whose repr has an address, and which fails for a while."""
+
+    setting: Opaque = field(default_factory=Opaque, compare=False)
+    fails: ClassVar[bool] = True
+
+    def draw(self, key, shape):
+        if self.fails:
+            raise IndexError("no such row")
+        return []
+
+    def arguments(self):
+        return {}
+
+    def __str__(self):
+        return "Smoke"
+
+
+def test_a_failed_transform_stays_out_though_its_repr_is_another_one_later(tmp_path, cut, monkeypatch):
+    search([Smoke()], out=tmp_path / "bad")
+    cut(6, "unit.recorded")
+    with pytest.raises(cut.Error):
+        search([Smoke()], out=tmp_path / "a")
+    cut(10**9)
+    monkeypatch.setattr(Smoke, "fails", False)
+    found = resume(tmp_path / "a", data=DATA, task=TASK, transforms=[Smoke])
+    assert any("Smoke failed and is left out: " in note for note in found.notes)
+    assert files(tmp_path / "a") == files(tmp_path / "bad")
+
+
+@pytest.mark.parametrize("entry", ["Rain()", repr])
+def test_what_was_left_out_is_found_in_the_space_or_told(tmp_path, cut, entry):
+    own = fog(0)
+    cut(6, "unit.recorded")
+    with pytest.raises(cut.Error):
+        search([own], out=tmp_path / "a")
+    cut(10**9)
+    listed = [{"transform": entry if isinstance(entry, str) else entry(own), "reason": "worn out"}]
+    with Run.open(tmp_path / "a") as run:
+        run.record_fact("failing", listed)
+    if entry is repr:  # as older versions recorded it
+        found = resume(tmp_path / "a", data=DATA, task=TASK, transforms=[own])
+        assert "Fog failed and is left out: worn out" in found.notes
+    else:
+        with pytest.raises(RunError, match=r"left out a transform that must be in its space, got Rain\(\)"):
+            resume(tmp_path / "a", data=DATA, task=TASK, transforms=[own])
 
 
 def test_before_anything_is_trained_a_corrected_function_is_tried_again(tmp_path, cut):

@@ -107,6 +107,35 @@ def test_an_outer_limit_still_holds_after_an_inner_one():
         within(0.1, inside)
 
 
+@pytest.fixture
+def ticks():
+    """A periodic timer of the caller's, which is soon due, and its signals."""
+    signals = []
+    before = signal.signal(signal.SIGALRM, lambda *_: signals.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.03)
+    yield signals
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_callers_periodic_timer_ends_no_limit_and_goes_on_afterwards(ticks):
+    with pytest.raises(TimeLimitError, match=r"longer than 0.1 seconds"):
+        within(0.1, lambda: threading.Event().wait(5))
+    assert signal.getitimer(signal.ITIMER_REAL)[1] == pytest.approx(0.03)
+    before, begin = len(ticks), time.monotonic()
+    while len(ticks) < before + 3 and time.monotonic() - begin < 5:
+        time.sleep(0.01)
+    assert len(ticks) >= before + 3
+
+
+def test_a_handler_that_could_not_be_put_back_is_left_alone(monkeypatch):
+    monkeypatch.setattr("augtree.transforms.failures.signal.getsignal", lambda _: None)
+    threads = []
+    assert within(5, lambda: threads.append(threading.current_thread()) or 3) == 3
+    monkeypatch.undo()
+    assert threads != [threading.main_thread()]
+
+
 # ---- transforms
 
 
@@ -182,7 +211,21 @@ def test_errors_of_own_classes_name_the_transform():
         applied(Chain([Flip(), BreaksInKernel()]), PICTURES, seed=0)
 
 
-@pytest.mark.parametrize("error", [MemoryError, OSError, InputError])
-def test_memory_disk_and_our_own_errors_stay_what_they_are(error):
+def test_a_missing_file_of_an_own_class_is_a_fault_of_the_transform():
+    with pytest.raises(TransformError, match=r"^Raises raised FileNotFoundError: no such picture$"):
+        applied(Raises(FileNotFoundError), PICTURES, seed=0)
+
+
+def test_errors_of_the_disk_elsewhere_stay_what_they_are(monkeypatch):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Flip, "draw", full)
+    with pytest.raises(OSError, match=r"^no space left on device$"):
+        applied(Flip(), PICTURES, seed=0)
+
+
+@pytest.mark.parametrize("error", [MemoryError, InputError])
+def test_memory_and_our_own_errors_stay_what_they_are(error):
     with pytest.raises(error, match=r"^no such picture$"):
         applied(Raises(error), PICTURES, seed=0)

@@ -153,6 +153,29 @@ def test_a_graph_function_keeps_the_fields():
         at.wrap(adds_a_field, name="Fog", takes="graph")(graph)
 
 
+def sets_num_nodes(graph):
+    graph.num_nodes = 3
+    return graph
+
+
+def test_a_graph_function_may_set_the_number_of_nodes():
+    graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    counted = at.wrap(sets_num_nodes, name="Counted", takes="graph")
+    assert counted(graph, seed=0).num_nodes == 3
+    some = at.transforms.Chain([(counted, 0.5)])(Batch.from_data_list([graph] * 20), seed=0)
+    assert some.num_nodes == 60
+    assert some[19].edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("error", [MemoryError, torch.OutOfMemoryError])
+def test_a_lack_of_memory_is_no_fault_of_the_function(noise, error):
+    def exhausted(picture):
+        raise error("out of memory")
+
+    with pytest.raises(error, match=r"^out of memory$"):
+        at.wrap(exhausted, name="Fog")(noise, seed=0)
+
+
 def test_vectors_that_follow_a_batch_are_kept():
     graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))
     batch = Batch.from_data_list([graph, graph], follow_batch=["edge_index"])

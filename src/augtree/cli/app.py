@@ -98,7 +98,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file o
 def print_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
-        say(f"augtree {__version__}")
+        print(f"augtree {__version__}")
         raise typer.Exit
 
 
@@ -154,7 +154,8 @@ def sigterm_as_error() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if before is not None:  # one that was not set from Python cannot be put back
+            signal.signal(signal.SIGTERM, before)
 
 
 def stopped(folder: Path, command: str) -> str:

@@ -60,6 +60,8 @@ def compare(
     """Train with each policy and compare the results; for a run, also against controls of the same cost."""
     folder = out or new_folder("compare")
     chosen = policies_by_name(policies) if policies else None
+    if chosen and len(chosen) == 1 and "none" not in chosen:
+        chosen = {"none": "none", **chosen}  # a policy by itself has nothing to be compared with
     run_rows = {} if run is None else rows_of_run(run, data)
     for text in vary or ():
         if run is None:

@@ -20,6 +20,7 @@ from augtree.evaluation.protocols import USUAL, Protocol, find_protocol
 from augtree.policies.presets import find
 from augtree.progress import Console
 from augtree.runs.store import check_run_folder
+from augtree.tasks import Contrastive
 
 
 def check_evaluate(policies: list[str] | None, protocol: str | None, known_labels: str, out: Path | None) -> None:
@@ -78,6 +79,9 @@ def evaluate(
     settings = find_protocol(protocol or USUAL[data.domain])
     if isinstance(task, dict):
         task = task_of(settings, task)
+    elif not isinstance(task, Contrastive):
+        rule = f"must be a data set, or a contrastive run: its policy is evaluated by `augtree evaluate DATA {run}`"
+        raise ArgumentError("data", rule, str(run))
     if run is not None and settings.folds is not None and (labelled := with_all_labels(data)) is not data:
         data = labelled
         say(f"With all labels: {data}")

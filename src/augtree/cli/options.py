@@ -214,6 +214,8 @@ def task_arguments(
     device_of(values.get("device") or "auto")
     if weights is not None and not weights.is_file():
         raise ArgumentError("weights", "must be an existing file", str(weights))
+    if values.get("steps") is not None and values.get("epochs") is not None:
+        raise ArgumentError("epochs", "must be left out where --steps is given", values["epochs"])
     preprocess = values.pop("preprocess", None)
     arguments: dict[str, Any] = {}
     for owner in TASKS.values():

@@ -14,11 +14,16 @@ from augtree.comparison import train as train_model
 from augtree.comparison.train import check_training_folder
 from augtree.policies.presets import find
 from augtree.progress import Console
+from augtree.runs.store import read_spec
+
+WITH_POLICY = ("search", "forest", "fit", "train")
+"""The kinds of runs that end with a policy."""
 
 
-def check_train(policy: str, out: Path | None, overwrite: bool) -> None:
+def check_train(policy: str | None, out: Path | None, overwrite: bool) -> None:
     """Raise for options that no training can have."""
-    find(policy)
+    if policy is not None:
+        find(policy)
     check_training_folder(out, overwrite=overwrite)
 
 
@@ -27,20 +32,30 @@ def check_train(policy: str, out: Path | None, overwrite: bool) -> None:
 def train(
     data: Any,
     task: Any,
-    policy: Annotated[str, typer.Option(help="A policy file or name.")] = "none",
+    policy: Annotated[
+        str | None, typer.Option(help="A policy file, a run or a name (default: none; for a run, its own policy).")
+    ] = None,
     out: Out = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew where --out holds another training, which is deleted.")
     ] = False,
     seed: Seed = 0,
     as_json: Json = False,
+    run: Path | None = None,
 ) -> None:
     """Train one model with a policy and keep it."""
     folder = out or new_folder("train")
+    policy = policy or policy_of_run(run)
+    say(f"Policy: {policy}.")
     with stoppable(folder), Console(say) as watch:
         result = train_model(data, task, policy, seed=seed, out=folder, overwrite=overwrite, watch=watch)
     print_trained(result, folder)
     finish({"out": str(folder), "metrics": result.metrics}, as_json)
+
+
+def policy_of_run(run: Path | None) -> str:
+    """The policy of the run whose data is trained on, or none."""
+    return "none" if run is None or read_spec(run)["kind"] not in WITH_POLICY else str(run)
 
 
 def print_trained(result: Trained, folder: Path) -> None:

@@ -65,8 +65,10 @@ def rows_of_run(folder: str | Path, data: Dataset) -> dict[str, PolicyLike]:
         rows = {"forest's policies": rows["forest"]}
     elif spec["kind"] == "train" and (path / "policy.json").is_file():
         return {f"{path.resolve().name}/policy": load(path / "policy.json")}
-    elif not (path / "tree.json").is_file():
+    elif spec["kind"] not in ("search", "train"):
         return {}
+    elif not (path / "tree.json").is_file():
+        raise not_done(path)
     else:
         rows = {f"{path.resolve().name}/tree": load(path / "tree.json")}
         if spec["scorer"]["name"] != "cooldown":
@@ -82,9 +84,14 @@ def cost_of(folder: Path) -> float:
     """The cost of a run in training equivalents."""
     path = folder / "result.json"
     if not path.is_file():
-        raise RunError(f"{folder} must be done before it can be compared: augtree resume {folder}")
+        raise not_done(folder)
     cost = json.loads(path.read_text())["cost"]
     return float(cost.get("training_equivalents") or cost.get("search_equivalents"))
+
+
+def not_done(folder: Path) -> RunError:
+    """The error for a run without its result."""
+    return RunError(f"{folder} must be done before it can be compared: augtree resume {folder}")
 
 
 def search_of(folder: Path, spec: dict[str, Any]) -> Searched:

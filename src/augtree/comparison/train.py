@@ -31,6 +31,8 @@ PARTS = 10
 """A training is kept in so many parts: one that is stopped loses at most one."""
 RESULTS = ("model.safetensors", "training.json", "policy.json")
 """The files that a training ends with."""
+TORN = tuple(f".{name}.{'[0-9a-f]' * 12}" for name in RESULTS)
+"""What a process that was killed while it wrote these leaves."""
 FILES = (*RESULTS, *(f".{name}.*" for name in RESULTS), "run.sqlite*", "checkpoints/*.safetensors*", "spec.json")
 """The files of a training, and what a process that was killed leaves of them; the last makes the folder a run's."""
 HINT = "--overwrite replaces another training"
@@ -176,11 +178,22 @@ def check_replaceable(folder: Path) -> None:
     kind = read_spec(folder).get("kind") if (folder / "spec.json").is_file() else "train"
     if kind != "train":
         raise OtherRunError(f"{folder} holds another run (a {kind}, not a train): choose another --out")
-    own = {path for name in FILES for path in folder.glob(name)}
-    inside = (path for path in folder.rglob("*") if path.name != "checkpoints")
-    foreign = [path.name for path in inside if path not in own and not path.name.startswith(BEGINNINGS)]
+    own = own_files(folder)
+    foreign = [path.name for path in folder.rglob("*") if path not in own]
     if foreign:
         raise RunError(f"{folder} must hold nothing but a training to be overwritten, got {min(foreign)} in it")
+
+
+def own_files(folder: Path) -> set[Path]:
+    """The files that are a training's: without a spec.json, those of an earlier version or of one not yet begun."""
+    if (folder / "spec.json").is_file():
+        names: tuple[str, ...] = FILES
+    else:
+        names = (*RESULTS, *TORN) if (folder / "training.json").is_file() else TORN
+    beginnings = [f"{name}*" for name in BEGINNINGS]
+    own = {path for name in (*names, *beginnings) for path in folder.glob(name)}
+    checkpoints = folder / "checkpoints"
+    return {path for path in own if not path.is_dir()} | ({checkpoints} if checkpoints.is_dir() else set())
 
 
 def is_replaceable(folder: Path) -> bool:

@@ -50,7 +50,7 @@ class Identical:
 
 
 def identical_pictures(data: Dataset) -> list[Identical]:
-    """The pictures that occur more than once, in the order of their first places.
+    """The pictures that occur more than once, in the order of their first places; found once for each data set.
 
     Examples
     --------
@@ -65,20 +65,28 @@ def identical_pictures(data: Dataset) -> list[Identical]:
     """
     if not isinstance(data.samples, Tensor):
         return []
+    known: dict[str, list[Identical]] = vars(data)  # a value beside the fields, as functools.cached_property keeps it
+    if "identical" not in known:
+        known["identical"] = find_identical(data, data.samples)
+    return known["identical"]
+
+
+def find_identical(data: Dataset, pictures: Tensor) -> list[Identical]:
+    """The identical pictures of a data set."""
     return [
         Identical(
             tuple(data.files[row] if data.files else f"sample {row}" for row in rows),
             tuple(SPLITS[data.split[row]] for row in rows),
             tuple("" if data.split[row] == UNLABELLED else label_of(data, row) for row in rows),
         )
-        for rows in identical_rows(data.samples)
+        for rows in identical_rows(pictures)
     ]
 
 
 def identical_rows(pictures: Tensor) -> list[list[int]]:
     """The rows of each picture that occurs more than once.
 
-    A line of pixels in the middle is compared first, so that little is read of a large set on the disk.
+    A line of pixels in the middle is compared first, so that few pictures are hashed as a whole.
     """
     _, channels, height, _ = pictures.shape
     middle = pictures[:, channels // 2, height // 2].numpy()

@@ -30,26 +30,37 @@ HASHED_TABLES = {name: f"{text[:-1]}, {HASH})" for name, text in TABLES.items()}
 COLUMNS = {"units": "key, value, losses, forward, backward, seconds", "facts": "key, value"}
 """What is hashed."""
 
+WRITER_TIMEOUT = 300
+"""The seconds for which a writer waits for readers: a long run must not end because somebody looks at it."""
+READER_TIMEOUT = 10
+PIECE = 100
+"""The rows that are read at a time when a file is checked; between pieces nothing is locked."""
+
 Row = tuple[Any, ...]
 
 
 class Database:
-    """The open file of a run; in memory where there is no path. Every error of SQLite becomes a `RunError`."""
+    """The open file of a run; in memory where there is no path. Every error of SQLite becomes a `RunError`.
 
-    def __init__(self, path: Path | None, *, write: bool) -> None:
+    The structure of the file is only checked if it is `thorough`; the hashes of its rows are always checked.
+    """
+
+    def __init__(self, path: Path | None, *, write: bool, thorough: bool = True) -> None:
         self.path = path
         if write and path is not None and not path.exists():
             with writing(path):
+                path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # else it is applied to the new file
                 write_atomically(path, empty_store())  # so that an empty file is always damage, and no early kill
         with self.explained():
-            self.connection = sqlite3.connect(":memory:" if path is None else str(path), timeout=10)
+            timeout = WRITER_TIMEOUT if write else READER_TIMEOUT
+            self.connection = sqlite3.connect(":memory:" if path is None else str(path), timeout=timeout)
             try:
-                self.prepare(write=write or path is None)
+                self.prepare(write=write or path is None, thorough=thorough)
             except BaseException:
                 self.connection.close()
                 raise
 
-    def prepare(self, *, write: bool) -> None:
+    def prepare(self, *, write: bool, thorough: bool = True) -> None:
         """Check the file for damage; make what is missing."""
         found = dict(self.connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
         for name, text in found.items():
@@ -57,7 +68,7 @@ class Database:
                 raise self.damaged(f"unknown table {name}")
         if found and len(found) < len(TABLES):
             raise self.damaged(f"it has no table but {', '.join(found)}")
-        problem = self.connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        problem = self.connection.execute("PRAGMA integrity_check(1)").fetchone()[0] if thorough else "ok"
         if problem != "ok":
             raise self.damaged(problem)
         for name, text in found.items():
@@ -81,9 +92,15 @@ class Database:
 
     def check_rows(self, name: str) -> None:
         """Raise where a row is not what was written."""
-        for *row, found in self.connection.execute(f"SELECT {COLUMNS[name]}, sha256 FROM {name}"):  # noqa: S608
-            if found != hash_of(row):
-                raise self.damaged(f"the {name[:-1]} {row[0]!r} is not what was recorded")
+        query = f"SELECT rowid, sha256, {COLUMNS[name]} FROM {name} WHERE rowid > ? ORDER BY rowid LIMIT {PIECE}"  # noqa: S608
+        last = -(2**63)
+        while piece := self.connection.execute(query, (last,)).fetchall():
+            for number, found, *row in piece:
+                if number <= last:
+                    raise self.damaged(f"the rows of {name} are out of order")
+                if found != hash_of(row):
+                    raise self.damaged(f"the {name[:-1]} {row[0]!r} is not what was recorded")
+                last = number
 
     def read(self, query: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query."""
@@ -103,9 +120,11 @@ class Database:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Errors of SQLite as errors of the run."""
+        """Errors of SQLite as errors of the run; wrong use of it (closed, another thread) remains what it is."""
         try:
             yield
+        except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+            raise
         except sqlite3.Error as error:
             raise self.explain(error) from error
         except UnicodeDecodeError as error:
@@ -118,7 +137,12 @@ class Database:
             return RunError(f"the store of a run in memory failed ({error})")
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return RunError(f"{self.path} is locked by another process: try again when that is done")
-        return write_failure(self.path, ERRNOS[code], str(error)) if code in ERRNOS else self.damaged(str(error))
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or str(error).startswith(UNDECODABLE):
+            return self.damaged(str(error))
+        if code in ERRNOS:
+            return write_failure(self.path, ERRNOS[code], str(error))
+        again = resume(self.path.parent)
+        return RunError(f"{self.path} could not be used ({error}); what is finished is kept: try again, {again}")
 
     def damaged(self, reason: str) -> RunError:
         """The error for a file that cannot be trusted."""
@@ -144,7 +168,9 @@ ERRNOS = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
 }
-"""What the codes of SQLite are to the operating system; all others mean damage."""
+"""What the codes of SQLite are to the operating system."""
+UNDECODABLE = "Could not decode to UTF-8"
+"""How Python's own error for damaged text begins; it has no code."""
 
 
 def hash_of(row: Sequence[Any]) -> str:

@@ -59,7 +59,7 @@ def list_runs(folder: str | Path) -> Iterator[RunSummary]:
 def summary_of(folder: Path) -> RunSummary:
     """One run."""
     try:
-        with Run.open(folder, write=False) as run:
+        with Run.open(folder, write=False, thorough=False) as run:
             forward, backward, seconds, units = run.cost()
             status = STATUS.get(run.fact("status", "begun"), "?")
             kind, data = run.spec["kind"], run.spec["data"]["name"]

@@ -83,13 +83,13 @@ class Run:
             raise
 
     @staticmethod
-    def open(folder: str | Path, *, write: bool = True) -> Run:
-        """Open an existing run; only one process at a time may write."""
+    def open(folder: str | Path, *, write: bool = True, thorough: bool = True) -> Run:
+        """Open an existing run; only one process at a time may write. A listing need not be `thorough`."""
         path = Path(folder)
         read_spec(path)
         lock = acquire_lock(path) if write else None
         try:
-            return open_store(path, lock)
+            return open_store(path, lock, thorough=thorough)
         except BaseException:
             if lock is not None:
                 lock.close()
@@ -238,7 +238,7 @@ BEGINNINGS = ("lock.sqlite", ".spec.json.")
 """What a run's folder holds before it has a spec.json."""
 
 
-def open_store(folder: Path, lock: Any) -> Run:
+def open_store(folder: Path, lock: Any, *, thorough: bool = True) -> Run:
     """A run in its folder; without a lock, nothing is created."""
     path = folder / "run.sqlite"
     notes = []
@@ -249,7 +249,7 @@ def open_store(folder: Path, lock: Any) -> Run:
             remove_torn_files(folder, folder / "checkpoints")
             notes = [] if there else list(lost_work(folder))
     spec = read_spec(folder)
-    store = Database(path if there or lock is not None else None, write=lock is not None)
+    store = Database(path if there or lock is not None else None, write=lock is not None, thorough=thorough)
     run = Run(folder, spec, store, lock)
     run.notes = notes
     try:

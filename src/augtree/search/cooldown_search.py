@@ -9,6 +9,7 @@ from typing import cast
 from torch import nn
 
 from augtree.data import Dataset
+from augtree.errors import RunError
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.runs import faults
@@ -119,16 +120,24 @@ def without_failing_transforms(space: Space, trainer: Trainer, run: Run | None =
     if begun is None:
         reasons = trial(tried, trainer)
         if run is not None:
-            listed = [{"transform": repr(each), "reason": reason} for each, reason in reasons.items()]
+            listed = [{"transform": to_json(each), "reason": reason} for each, reason in reasons.items()]
             run.record_fact("failing", listed)
     else:
-        known = {each["transform"]: each["reason"] for each in begun}
-        reasons = {each: known[repr(each)] for each in tried if repr(each) in known}
+        reasons = recorded_failures(begun, tried)
     if not reasons:
         return space, []
     candidates, basics, own = ([t for t in part if t not in reasons] for part in (space, space.basics, space.own))
     notes = [f"{transform} failed and is left out: {reason}" for transform, reason in reasons.items()]
     return Space(candidates, basics=basics, own=own if space.combines else None), notes
+
+
+def recorded_failures(begun: Iterable[Mapping[str, str]], tried: Iterable[Transform]) -> dict[Transform, str]:
+    """The transforms that failed when a run began, and why; older versions recorded the repr of a transform."""
+    by_text = {text: each for each in tried for text in (repr(each), to_json(each))}
+    for entry in begun:
+        if entry["transform"] not in by_text:
+            raise RunError(f"the run has left out a transform that must be in its space, got {entry['transform']}")
+    return {by_text[entry["transform"]]: entry["reason"] for entry in begun}
 
 
 def trial(transforms: Iterable[Transform], trainer: Trainer) -> dict[Transform, str]:

@@ -22,6 +22,11 @@ WHY = {
 }
 """What a harmful factor says about the data."""
 
+UNTESTED = (
+    "Nothing was tested for harm: everything stays in play. The policy is the mixture that every search begins with:"
+    " train longer, or give a larger budget, before you use it."
+)
+
 
 def verdict_of(result: TreeResult) -> str:
     """What a search found, in a few sentences."""
@@ -48,7 +53,7 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
     """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
     out = [removal_sentence(finding) for finding in result.out_of_play.values()]
     if not result.findings or [f["look"] for f in result.findings if f["factor"] == EVERY_SAMPLE] == [0]:
-        out += ["Nothing was tested for harm: everything stays in play."]
+        out += [UNTESTED]
     elif not out:
         out = ["Nothing was found to do harm: everything stays in play."]
     out += stays_in_play(result)

@@ -23,15 +23,18 @@ class TimeLimitError(Exception):
 
 
 class _Expired(BaseException):
-    """Raised within the call; `except Exception` in there does not catch it."""
+    """Raised within the call, by itself as the timer's handler; `except Exception` in there does not catch it."""
+
+    def __call__(self, *_: Any) -> None:
+        raise self
 
 
 def within(seconds: float, function: Callable[[], Value]) -> Value:
     """The value of function(), or a TimeLimitError where it takes longer.
 
     In the main thread a timer's signal ends the call, even while it sleeps or waits, unless it stays in compiled code
-    and never comes back to Python. Elsewhere, and on systems without such timers, the call is made in a thread of its
-    own, which is abandoned.
+    and never comes back to Python. Elsewhere, on systems without such timers, and where the signal's handler was not
+    set from Python and so could not be put back, the call is made in a thread of its own, which is abandoned.
 
     >>> within(5, lambda: 6 * 7)
     42
@@ -42,17 +45,17 @@ def within(seconds: float, function: Callable[[], Value]) -> Value:
     """
     if not HAS_TIMER or threading.current_thread() is not threading.main_thread():
         return in_a_thread(seconds, function)
-    outer = signal.getitimer(signal.ITIMER_REAL)[0]
-    if 0 < outer <= seconds:  # a limit around this one ends first
+    before = signal.getsignal(signal.SIGALRM)
+    if before is None:
+        return in_a_thread(seconds, function)
+    delay, interval = signal.getitimer(signal.ITIMER_REAL)
+    if isinstance(before, _Expired) and 0 < delay <= seconds:  # a limit around this one ends first
         return function()
     expired, begin = _Expired(), time.monotonic()
-
-    def expire(*_: Any) -> None:
-        raise expired
-
-    before = signal.signal(signal.SIGALRM, expire)
     try:
         try:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # so that no signal of the caller's timer ends the call
+            signal.signal(signal.SIGALRM, expired)
             signal.setitimer(signal.ITIMER_REAL, seconds)
             return function()
         finally:
@@ -63,8 +66,8 @@ def within(seconds: float, function: Callable[[], Value]) -> Value:
         raise TimeLimitError(f"it took longer than {seconds:g} seconds") from None
     finally:
         signal.signal(signal.SIGALRM, before)
-        if outer:
-            signal.setitimer(signal.ITIMER_REAL, max(1e-3, outer - (time.monotonic() - begin)))
+        if delay:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-3, delay - (time.monotonic() - begin)), interval)
 
 
 def in_a_thread(seconds: float, function: Callable[[], Value]) -> Value:
@@ -91,14 +94,17 @@ def in_a_thread(seconds: float, function: Callable[[], Value]) -> Value:
 def applied(policy: Policy, batch: Any, **where: Any) -> Any:
     """A batch after a policy; what a transform raises becomes a TransformError that names it.
 
-    Errors of ours, a lack of memory and errors of the disk stay what they are.
+    Errors of ours, a lack of memory and errors of the disk outside a user's own transforms stay what they are.
     """
     try:
         return policy(batch, **where)
-    except (AugtreeError, MemoryError, torch.OutOfMemoryError, OSError):
+    except (AugtreeError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        name = innermost(error.__traceback__) or f"a transform of {policy}"
+        name = innermost(error.__traceback__)
+        if isinstance(error, OSError) and not name:
+            raise
+        name = name or f"a transform of {policy}"
         raise TransformError(f"{name} raised {type(error).__name__}: {error}") from error
 
 

@@ -49,7 +49,8 @@ def wrap(
     magnitude
         If given, in (0, 1], the function is called as function(sample, magnitude).
     seconds
-        The longest that a call may take: one that hangs is a TransformError after this time.
+        The longest that a call may take: one that hangs is a TransformError after this time. Off the main thread, a
+        call that timed out goes on in its abandoned thread and can change later random draws.
 
     Examples
     --------
@@ -151,17 +152,22 @@ class Wrapped(Transform):
             if problem:
                 raise TransformError(f"{self.name} must return {problem}")
             parts[row] = done
+        if any("num_nodes" in part for part in parts):  # which a batch needs of all its graphs or of none
+            for part in parts:
+                part.num_nodes = part.num_nodes
         followed = [key for key in graphs.keys() if f"{key}_batch" in graphs]  # noqa: SIM118 - a Batch iterates over pairs
         return data.Batch.from_data_list(parts, follow_batch=followed)
 
     def call(self, sample: Any, seed: int) -> Any:
-        """The function on one sample, with seeded generators and a time limit; all that it raises is one error."""
+        """The function on one sample, seeded and with a time limit; errors other than a lack of memory become one."""
         with seeded(seed, getattr(sample, "is_cuda", False)):
             try:
                 return within(self.seconds, lambda: self.called(sample, seed))
             except TimeLimitError as error:
                 limit = f"must return within {self.seconds:g} seconds (wrap(..., seconds=...)), but did not"
                 raise TransformError(f"{self.name} ({shown_function(self.function)}) {limit}") from error
+            except (MemoryError, torch.OutOfMemoryError):
+                raise
             except Exception as error:
                 raise TransformError(
                     f"{self.name} ({shown_function(self.function)}) raised {type(error).__name__}: {error}"
@@ -213,7 +219,7 @@ def to_form(picture: Tensor, takes: str) -> Any:
 def graph_problem(given: Any, got: Any) -> str:
     """The rule that a returned graph breaks, beside the one it was made of, and how; empty where it breaks none."""
     for key, value in got:
-        before = given[key]
+        before = given.get(key, None)  # num_nodes may be new
         if not isinstance(before, Tensor):
             continue
         if not isinstance(value, Tensor):
