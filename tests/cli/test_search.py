@@ -184,6 +184,13 @@ def test_options_are_checked_before_the_data_is_read(arguments, message, tmp_pat
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["compared", "file", "spec.json"]
 
 
+def test_runs_are_listed_where_there_is_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert invoke("runs").stdout == "No runs in runs.\n"
+    with pytest.raises(AugtreeError, match="folder must be an existing folder, got 'nope'"):
+        invoke("runs", "nope")
+
+
 def test_a_policy_by_itself_is_compared_with_none(folder, tmp_path):
     done = invoke("compare", folder, "randaugment", *QUICK, "--seeds", 1, "--out", tmp_path / "c", "--json")
     assert [row["policy"] for row in last(done)["rows"]] == ["none", "randaugment"]

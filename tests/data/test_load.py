@@ -95,7 +95,7 @@ def test_few_labels_can_be_loaded_again(tmp_path):
         ),
         ("nci1", r"got 'nci1' \(did you mean NCI1\?\); also looked below"),
         ("CIFAR-10", r"got 'CIFAR-10' \(did you mean cifar10\?\)"),
-        ("some/where", "got 'some/where'; also looked below"),
+        ("some/where", "^some/where: there is no such folder or zip file; also looked below"),
         ("MUTAG", r"must have MUTAG.zip or MUTAG/ .*chrsmrrs.github.io/datasets/; with download=True"),
         ("cifar10", "must have cifar-10-batches-bin/"),
     ],

@@ -9,15 +9,20 @@ from typing import Annotated
 import typer
 
 from augtree.cli.app import Json, app, finish, say
+from augtree.errors import ArgumentError
 from augtree.runs.listing import list_runs
+
+DEFAULT = Path("runs")
 
 
 @app.command()
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = DEFAULT,
     as_json: Json = False,
 ) -> None:
     """List the runs in a folder: what they are, whether they are done, what they have cost."""
+    if folder != DEFAULT and not folder.is_dir():
+        raise ArgumentError("folder", "must be an existing folder", str(folder))
     found = list(list_runs(folder))
     if not found:
         say(f"No runs in {folder}.")

@@ -180,6 +180,8 @@ def not_found_error(source: str, root: Path) -> DataError:
     """The error for a data set that does not exist."""
     if source in CATALOGUE:
         return CATALOGUE[source].missing(root, f"{source}.zip or {source}/ (in tu/ or beside it)")
+    if "/" in source or "\\" in source:
+        return DataError(f"{source}: there is no such folder or zip file; also looked below {root}")
     same = next((name for name in CATALOGUE if name.lower() == source.lower()), None)
     guess = nearest(same or source, CATALOGUE) or nearest(source.lower(), CATALOGUE)
     return DataError(
