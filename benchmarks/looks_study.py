@@ -2,6 +2,8 @@
 
     python benchmarks/looks_study.py looks FOLDER --out runs/looks --workers 6   # harm seen from the trunk, and true
     python benchmarks/looks_study.py ends FOLDER --out runs/ends --workers 6     # cool-downs, their lengths, averages
+    python benchmarks/looks_study.py divide FOLDER --out runs/divide --workers 6 # 1.4 trainings, divided
+    python benchmarks/looks_study.py table --out runs/divide                     # of `divide`
 
 FOLDER has sets as NAME.npz (x uint8 [N,H,W,C], y, split). Only validation data is read. One JSON a set and seed.
 """
@@ -12,7 +14,9 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ import numpy as np
 import torch
 
 import augtree as at
+import measure
 from augtree.search.cooldowns import average_of
 from augtree.tasks.trainer import Trainer
 from augtree.training.schedules import cooldown_rates, rates
@@ -199,6 +204,55 @@ def ends(trainer: Trainer, seed: int, side: int) -> dict[str, Any]:
     return out
 
 
+DIVISIONS = {0.8: (0.3, 0.3), 0.9: (0.5,), 1.0: (0.2, 0.2), 1.00001: (0.4,), 1.1: (0.3,), 1.2: (0.2,)}
+"""Lengths of a trunk, and of the cool-downs that follow it: 1.4 trainings each."""
+
+
+def divide(trainer: Trainer, seed: int, side: int, options: argparse.Namespace) -> dict[str, Any]:
+    """The same 1.4 trainings as trunks and cool-downs of several lengths; free policies trained as long."""
+    rows, on = trainer.data.indices("val"), BEARS[trainer.data.name]
+    mixed, light = mixture(side, on), mixture(side, on, alone=0.5)
+    out: dict[str, Any] = {}
+    trunk, at_ = trainer.fresh(seed), 0
+    for share, lengths in DIVISIONS.items():
+        target = round(share * trainer.total_steps)
+        trunk = trainer.train(trunk, mixed, level(trainer, at_, target - at_), seed_of(seed, "trunk"))
+        at_ = target
+        cooled = [branch(trainer, trunk, mixed, each, seed_of(seed, "cool", i)) for i, each in enumerate(lengths)]
+        state = cooled[0] if len(cooled) == 1 else averaged(trainer, cooled, mixed, seed_of(seed, "renew"))
+        out[f"{share:.1f} + {' + '.join(map(str, lengths))}"] = judged(trainer, state, rows)
+        if lengths == (0.4,) and not options.brief:
+            others = {"light": light, "ra9": over(side, on, RandAugment()), "ra14": over(side, on, RandAugment(m=14))}
+            for name, policy in others.items():
+                state = branch(trainer, trunk, policy, 0.4, seed_of(seed, "cool", 0))
+                out[f"1.0 + 0.4 {name}"] = judged(trainer, state, rows)
+    if options.brief:
+        return out
+    best = over(side, on, RandAugment(m=14))
+    for length in (1.4, 2.0):
+        steps = round(length * trainer.total_steps)
+        out[f"RandAugment {length}"] = judged(trainer, trainer.fit(best, seed_of(seed, "whole"), steps), rows)
+    out["mixture 2.0"] = judged(trainer, trainer.fit(mixed, seed_of(seed, "whole"), 2 * trainer.total_steps), rows)
+    return out
+
+
+def table(options: argparse.Namespace) -> None:
+    """Validation accuracy of each way on each set, and the mean difference from two cool-downs of 0.2."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for path in sorted(options.out.glob("divide-*.json")):
+        about = json.loads(path.read_text())
+        for way, each in about["found"].items():
+            found.setdefault(about["set"], {}).setdefault(way, []).append(100 * float(np.mean(each["right"])))
+    ways = list(next(iter(found.values())))
+    lines = []
+    for way in ways:
+        gaps = np.array([np.subtract(each[way], each["1.0 + 0.2 + 0.2"]).mean() for each in found.values()])
+        error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+        cells = [f"{np.mean(each[way]):.1f}" for each in found.values()]
+        lines.append([way, *cells, f"{gaps.mean():+.2f}", f"{error:.2f}"])
+    print(measure.table(["way", *found, "average", "standard error"], lines))
+
+
 def job(kind: str, path: Path, seed: int, options: argparse.Namespace) -> str:
     out = options.out / f"{kind}-{path.stem.removeprefix('h_')}-{seed}.json"
     if out.exists():
@@ -206,9 +260,15 @@ def job(kind: str, path: Path, seed: int, options: argparse.Namespace) -> str:
     torch.set_num_threads(1)
     began = time.perf_counter()
     data = read(path)
-    task = at.tasks.Classification(model=options.model, steps=options.steps, device=options.device)
+    about: dict[str, Any] = {"device": options.device, "precision": options.precision}
+    task = at.tasks.Classification(model=options.model, steps=options.steps, **about)
     trainer = task.prepare(data)
-    found = {"looks": looks, "ends": ends}[kind](trainer, seed, min(data.samples.shape[-2:]))
+    works: dict[str, Callable[[Trainer, int, int], dict[str, Any]]] = {
+        "looks": looks,
+        "ends": ends,
+        "divide": partial(divide, options=options),
+    }
+    found = works[kind](trainer, seed, min(data.samples.shape[-2:]))
     seconds = time.perf_counter() - began
     trainings = trainer.passes.total / (trainer.total_steps * trainer.passes_per_step)
     out.write_text(
@@ -219,8 +279,8 @@ def job(kind: str, path: Path, seed: int, options: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", nargs="+")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("kind", choices=("looks", "ends", "divide", "table"))
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("runs/sets"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--sets", nargs="+")
@@ -228,7 +288,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--model", default="wrn-16-2")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument(
+        "--brief", action="store_true", help="`divide` without policies at the end and whole trainings"
+    )
     options = parser.parse_args()
+    if options.kind == "table":
+        table(options)
+        return
     options.out.mkdir(parents=True, exist_ok=True)
     os.environ["OMP_NUM_THREADS"] = "1"
     paths = [
@@ -236,7 +303,7 @@ def main() -> None:
         for p in sorted(options.folder.glob("*.npz"))
         if not options.sets or p.stem.removeprefix("h_") in options.sets
     ]
-    jobs = [(kind, path, seed) for seed in options.seeds for kind in options.kind for path in paths]
+    jobs = [(options.kind, path, seed) for seed in options.seeds for path in paths]
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         for done in as_completed([pool.submit(job, *each, options) for each in jobs]):
             print(done.result(), flush=True)

@@ -16,7 +16,7 @@ from importlib import import_module
 
 import torch
 
-COMMANDS = ("damage", "disk", "kills", "memory", "pieces")
+COMMANDS = ("damage", "disk", "fuzz", "kills", "memory", "pieces", "ray-kills")
 """Each is a module beside this one, `reliability_COMMAND`, with `add_options` and `main`."""
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=COMMANDS)
     command = parser.parse_args(sys.argv[1:2]).command
-    module = import_module(f"reliability_{command}")
+    module = import_module(f"reliability_{command.replace('-', '_')}")
     options = argparse.ArgumentParser(prog=f"reliability.py {command}", description=module.__doc__)
     module.add_options(options)
     torch.set_num_threads(1)

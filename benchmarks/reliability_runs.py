@@ -35,7 +35,10 @@ SPACE, FEW = Space([Posterize(0.2)], basics=[Flip()]), [Posterize(0.2), Flip()]
 TREE = at.Tree().with_node(1, Posterize(0.2), 0.5)
 DENSITY: dict[str, Any] = {"scorer": Density(train=0.5, sure=0), "probabilities": (0.5, 1.0), "depth": 2}
 POLICIES = {"none": None, "ta": "trivialaugment", "ra": "randaugment"}
-SHORT: dict[str, Any] = {"scorer": Cooldown(look=0.2, shortest=4, cool=0.3, renew=4, last=3), "budget": 8}
+SHORT: dict[str, Any] = {
+    "scorer": Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, cool=0.3, renew=4, last=3),
+    "budget": 8,
+}
 KINDS: dict[str, tuple[Dataset, Callable[[Path], object]]] = {
     "search": (DIGITS, lambda out: at.search_tree(DIGITS, TASK, SPACE, depth=2, out=out, **SHORT)),
     "density": (DIGITS, lambda out: at.search_tree(DIGITS, TASK, FEW, check=0.5, out=out, **DENSITY)),

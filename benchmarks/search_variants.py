@@ -22,8 +22,10 @@ from augtree.search import Cooldown
 
 VARIANTS = {
     "as it is": Cooldown(),
-    "one look of 0.04 a cool-down": Cooldown(looks=(0.5,), look=0.04),
-    "two looks of 0.02 a cool-down": Cooldown(look=0.02),
+    "two looks": Cooldown(looks=(0.3, 0.6), look=0.028),
+    "one look at 0.5, with styles": Cooldown(looks=(0.5,), look=0.05, styles=True),
+    "one look at 0.3": Cooldown(looks=(0.3,), look=0.05, styles=False),
+    "two cool-downs of 0.2": Cooldown(cool=0.2, last=2),
     "no look": Cooldown(looks=()),
 }
 

@@ -4,11 +4,11 @@
     python benchmarks/suite.py run runs/sets --out runs/suite --workers 8 [--minutes 9]      # again to go on
     python benchmarks/suite.py table --out runs/suite                                # writes results/suite.json
 
-Nine free policies are trained once for each set; validation data chooses one. Then, for every seed: a search, that
-choice and default practice (flip, crop, TrivialAugment) trained for as long as the search took, and with --more the
-average of cool-downs of the choice at the same cost. The policy for other people's loops is trained from scratch in
-two forms. Where a set has groups, a forest and the groups' worst. A line of JSON for each training and search in
-OUT/SET.jsonl; all is chosen by validation data, and test data is read for the table alone.
+Nine free policies are trained once for each set; validation data chooses one. Then, for every seed: that choice and
+default practice (flip, crop, TrivialAugment) trained for the budget of a search, a search, and a forest where a set
+has groups. --parts adds the policies of the searches trained from scratch, averages of cool-downs of the choice, and
+forests by the paper. A line of JSON for each training and search in OUT/SET.jsonl; all is chosen by validation data,
+and test data is read for the table alone.
 """
 
 from __future__ import annotations
@@ -94,6 +94,10 @@ def keep(path: Path, x: Any, y: Any, split: Any, groups: Any = None) -> None:
 # ---- one set
 
 
+PARTS = ("free_policies", "controls", "searches", "forests", "policies", "averages", "paper_forests")
+"""What can be measured; by default the first four."""
+
+
 class Set:
     """A set, what was measured on it, and what comes next."""
 
@@ -128,31 +132,56 @@ class Set:
     @property
     def choice(self) -> str:
         """The free policy that validation data chooses."""
-        return max(self.free, key=lambda name: self.done[name, 0]["val"])
+        found = self.done
+        if self.options.choice_of:
+            rows = rows_of(self.options.choice_of / self.file.name)
+            found = {(row["row"], row["seed"]): row for row in rows}
+        return max(self.free, key=lambda name: found[name, 0]["val"])
 
     def work(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
         """What there is to do, in order; later parts look at what the earlier ones found."""
+        for part in self.options.parts:
+            yield from getattr(self, part)()
+
+    def free_policies(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """One training with each free policy."""
         for name, policy in self.free.items():
             yield name, 0, partial(self.once, policy)
-        default = self.free["flip, crop, TrivialAugment"]
-        best: Any = None
+
+    def controls(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """Free policies for the budget of a search."""
+        default, best = self.free["flip, crop, TrivialAugment"], self.free[self.choice]
+        for seed in self.options.seeds:
+            for row, policy in (("default as long", default), ("choice as long", best)):
+                yield row, seed, partial(self.controlled, Longer(self.options.budget, policy), policy)
+
+    def averages(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """The average of cool-downs of the best free policy, for the budget of a search."""
+        best = self.free[self.choice]
+        for seed in self.options.seeds:
+            soup = Soup(self.options.budget, best)
+            yield "average of the choice", seed, partial(self.controlled, soup, best)
+
+    def searches(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """Whole searches."""
         for seed in self.options.seeds:
             yield "search", seed, self.search
-            cost, best = self.done["search", seed]["cost"], self.free[self.choice]
-            for row, policy in (("default as long", default), ("choice as long", best)):
-                way = Longer(cost, policy)
-                yield row, seed, partial(self.controlled, way, policy)
+
+    def forests(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """Searches that know the groups, where there are any."""
+        for seed in self.options.seeds if self.groups is not None else ():
+            yield "forest", seed, self.forest
+
+    def paper_forests(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """The paper's own way, where there are groups."""
+        for seed in self.options.seeds if self.groups is not None else ():
+            yield "forest by the paper", seed, partial(self.forest, method="paper")
+
+    def policies(self) -> Iterator[tuple[str, int, Callable[[int], dict[str, Any]]]]:
+        """The policies that the searches ended with, trained from scratch."""
         for seed in self.options.seeds:
-            if self.groups is not None:
-                yield "forest", seed, self.forest
-                if self.options.more:
-                    yield "forest by the paper", seed, lambda seed: self.forest(seed, method="paper")
-            if seed == 0 or self.options.more:
-                yield "mixture", seed, lambda seed: self.again(seed, "mixture")
-                yield "single", seed, lambda seed: self.again(seed, "single")
-            if self.options.more:
-                soup = Soup(self.done["search", seed]["cost"], best)
-                yield "average of the choice", seed, partial(self.controlled, soup, best)
+            yield "mixture", seed, partial(self.again, form="mixture")
+            yield "single", seed, partial(self.again, form="single")
 
     def once(self, policy: Any, seed: int) -> dict[str, Any]:
         """One training with a policy."""
@@ -174,7 +203,7 @@ class Set:
 
     def search(self, seed: int) -> dict[str, Any]:
         """A search that knows no groups."""
-        scorer = at.search.Cooldown(looks=tuple(self.options.looks))
+        scorer = at.search.Cooldown(looks=self.options.looks and tuple(self.options.looks))
         found = at.search_tree(self.data, self.task, seed=seed, budget=self.options.budget, scorer=scorer)
         assert found.state is not None
         return {
@@ -252,7 +281,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures rest on."""
     names = ("model", "steps", "precision", "budget", "workers")
     chosen = {name: getattr(options, name) for name in names}
-    chosen["scorer"] = at.search.Cooldown(looks=tuple(options.looks)).spec()
+    chosen["scorer"] = at.search.Cooldown(looks=options.looks and tuple(options.looks)).spec()
     return {**chosen, "machine": measure.machine(1)}
 
 
@@ -324,13 +353,13 @@ def summary_of(rows: dict[tuple[str, int], dict[str, Any]], split: str) -> dict[
             out[name]["worst group"] = statistics.mean(
                 100 * min(f[f"{split} groups"].values()) for f in mine.values()
             )
-    if searches and choice:
-        whole = statistics.mean(100 * found[split] for found in searches.values())
-        value = 100 * free[choice][split]
-        out["choice"] = {"mean": value, "behind": value - whole, "seeds": 1}
+    if searches:
         seen = [set(found["out"]) for found in searches.values()]
         out["search"]["out"] = {name: sum(name in each for each in seen) for name in sorted(set().union(*seen))}
         out["search"]["in_model"] = statistics.mean(found["in_model"] for found in searches.values())
+    if searches and choice:
+        value = 100 * free[choice][split]
+        out["choice"] = {"mean": value, "behind": value - out["search"]["mean"], "seeds": 1}
     return out
 
 
@@ -354,9 +383,10 @@ def main() -> None:
     second.add_argument("--steps", type=int, default=1500)
     second.add_argument("--model", default="wrn-16-2")
     second.add_argument("--budget", type=float, default=2.0)
-    second.add_argument("--looks", type=float, nargs="+", default=at.search.Cooldown().looks, help="of the searches")
+    second.add_argument("--looks", type=float, nargs="+", help="of the searches")
     second.add_argument("--precision", default="auto", help="bfloat16: faster on a CPU that has it")
-    second.add_argument("--more", action="store_true", help="also averages of the choice, and forests by the paper")
+    second.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:4])
+    second.add_argument("--choice-of", type=Path, help="OUT of another run, whose free policies choose")
     third = does.add_parser("table")
     third.add_argument("--split", choices=("val", "test"), default="test")
     third.add_argument("--name", default="suite")

@@ -9,6 +9,7 @@ from hypothesis import settings
 from PIL import Image
 
 from support.cuts import cut, quick_disk  # noqa: F401 - fixtures
+from support.finite import spoil  # noqa: F401 - a fixture
 
 settings.register_profile("augtree", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("augtree")

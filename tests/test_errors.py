@@ -20,7 +20,7 @@ from augtree.errors import (
 
 def test_everything_raised_on_purpose_is_an_augtree_error():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert len(kinds) == 11
+    assert len(kinds) == 12
     assert all(issubclass(kind, errors.AugtreeError) for kind in kinds)
 
 
@@ -95,3 +95,10 @@ def test_errors_cannot_move_the_cursor():
         assert r"cat\x1b[2J" in str(error)
     assert str(DataError("two\nlines")) == "two\nlines"
     assert str(ArgumentError("task", "must be one of a\nb")) == r"task must be one of a\nb"
+
+
+def test_a_message_has_a_bounded_length():
+    long = "x" * 100_000
+    for error in (DataError(long), ArgumentError(long, "must be short"), PolicyFileError("a.json", "", long)):
+        assert len(str(error)) < 9000
+        assert str(error).endswith("characters)")

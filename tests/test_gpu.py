@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.transforms import BUILT_IN, Chain, Flip, GaussianBlur, Normalize, ResizedCrop, images
+from augtree.transforms import BUILT_IN, Chain, Flip, GaussianBlur, Normalize, OneOf, RandAugment, ResizedCrop, images
 from augtree.transforms.graphs import GraphTransform
 from support import pillow_reference as pillow
 
@@ -17,12 +17,14 @@ if not torch.cuda.is_available():
 
 def instances():
     for name, kind in BUILT_IN.items():
-        if issubclass(kind, GraphTransform):
+        if issubclass(kind, GraphTransform) or name == "GraphCL":
             continue
         if issubclass(kind, images.Operation):
             yield from (kind(m) for m in (0.2, 0.4, 0.6, 0.8, 1.0))
         elif name == "Chain":
             yield Chain([Flip(), (GaussianBlur(), 0.5)])
+        elif name == "OneOf":
+            yield OneOf([Flip(), (GaussianBlur(), 2), RandAugment()])
         elif name == "Normalize":
             yield Normalize((0.4,), (0.3,))
         elif name == "ResizedCrop":

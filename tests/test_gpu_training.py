@@ -20,7 +20,7 @@ if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 SCORERS = {
-    CooledDown: Cooldown(look=0.1, shortest=2, cool=0.2, renew=2),
+    CooledDown: Cooldown(looks=(0.3, 0.6), look=0.1, shortest=2, cool=0.2, last=2, renew=2),
     Scored: Retrain(train=0.3, spread=2, repeats=1, sure=0.0),
 }
 """By the event that a search reports for each scoring."""
@@ -83,7 +83,7 @@ def test_a_deterministic_search_resumes_to_the_same_bytes(tmp_path, scored):
         space = [Rotate(0.4), Rotate(0.8), SamplePairing(1.0), at.transforms.Invert(1.0)]
         return at.search_tree(
             pictures(), task(deterministic=True), space, depth=2, scorer=SCORERS[scored],
-            probabilities=(0.5, 1.0), out=tmp_path / name, watch=watch,
+            probabilities=(0.5, 1.0), out=tmp_path / name, watch=watch, budget=6 if scored is CooledDown else None,
         )  # fmt: skip
 
     whole = search("whole")

@@ -26,7 +26,7 @@ HARM = Effect(0.25, 0.05)
 TESTED = Finding(0, 0.6, "Flip", HARM, {"a": HARM, "b": HARM}, ("a",), {})
 BUILT = Built(Invert(1.0), 0.5, True, gain=0.25, gain_se=0.05)
 SHOWN = [
-    (Planned(["few samples"], ["a plan"], steps=3), ["few samples", "a plan"]),
+    (Planned(["few samples"], ["a plan"], steps=3), ["a plan", "few samples"]),
     (Note("look"), ["look"]),
     (Stepped(2), []),
     (Working("training"), []),
@@ -39,7 +39,12 @@ SHOWN = [
     (CooledDown("m" * 101, 0.5, 5, None), [f"Cool-down on {'m' * 99}…: validation loss 0.5000."]),
     (
         FactorTested(TESTED, True),
-        ["After 0.60 trainings: flips left-right: raises the validation loss by 0.250 ± 0.050; leaves play in a."],
+        [
+            (
+                "Look after 0.60 trainings: flips left-right: raises the validation loss by 0.250 ± 0.050;"
+                " leaves play in a."
+            )
+        ],
     ),
     (Scored(1, "Invert"), []),
     (NodeBuilt(1, BUILT, Growth(1, 0)), ["Node 1: Invert(1) p=0.5, the validation loss falls by 0.2500 ± 0.0500."]),
@@ -82,10 +87,10 @@ def test_the_parts_of_a_search_are_counted_together():
     watch.last_line -= 2 * progress.SILENCE
     watch(Planned(steps=1000))
     watch(TrunkTrained(50))
-    assert said.pop() == "the trunk, on the mixture of what is in play: 50 of about 1,000 steps."
+    assert said.pop() == "the trunk: training on the mixture: 50 of about 1,000 steps."
     watch.last_line -= 2 * progress.SILENCE
     watch(TrunkTrained(100))
-    assert said.pop().startswith("the trunk, on the mixture of what is in play: 100 of about 1,000 steps, about ")
+    assert said.pop().startswith("the trunk: training on the mixture: 100 of about 1,000 steps, about ")
     watch(CooledDown("mixture", 0.5, 20, 0))
     watch(Working("the last part"))
     watch.last_line -= 2 * progress.SILENCE
@@ -185,7 +190,9 @@ def test_a_search_within_a_comparison_is_silent(monkeypatch, capfd):
     found = at.comparison.Searched(at.transforms.Space([Invert(1.0)]), budget=1)
     at.compare(blobs(), QUICK, {"search": found}, seeds=1)
     printed = capfd.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in printed[-2:]] == ["1 training.", "search, seed 0"]
+    assert [line.partition(":")[0] for line in printed[-3:]] == [
+        "1 training.", "A training has 4 steps", "search, seed 0",
+    ]  # fmt: skip
     assert not any("Cool-down" in line for line in printed)
 
 
@@ -203,7 +210,7 @@ def test_a_notebook_gets_lines_on_its_standard_output(monkeypatch, capfd):
     assert progress.in_notebook()
     CALLS["compare"]()  # without ipywidgets there is no bar, and no warning
     printed = capfd.readouterr()
-    assert "1 training.\nnone, seed 0: " in printed.out
+    assert re.search(r"^1 training\.\nA training has 4 steps.*\nnone, seed 0: ", printed.out, flags=re.MULTILINE)
     assert printed.err == ""
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
     assert not progress.in_notebook()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from augtree.evaluation.evaluate import evaluate
     from augtree.forests import Weighted, Weighting, fit_forest, search_forest
     from augtree.policies import Forest, Tree, load, save
+    from augtree.runs import executors
     from augtree.search import search_tree
     from augtree.transforms import spaces
     from augtree.transforms.wrap import wrap
@@ -31,6 +32,7 @@ __all__ = [
     "data",
     "errors",
     "evaluate",
+    "executors",
     "fit_forest",
     "load",
     "resume",
@@ -50,6 +52,7 @@ HOMES = {
     "evaluation": ("evaluate",),
     "forests": ("Weighted", "Weighting", "fit_forest", "search_forest"),
     "policies": ("Forest", "Tree", "load", "save"),
+    "runs": ("executors",),
     "search": ("search_tree",),
     "transforms": ("spaces",),
     "transforms.wrap": ("wrap",),

@@ -6,7 +6,7 @@ import errno
 import io
 import sys
 
-from augtree.errors import AugtreeError, need, printable
+from augtree.errors import AugtreeError, lacks_memory, need, printable, shown
 
 
 def main() -> None:
@@ -24,6 +24,11 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         print(f"augtree: {in_one_line(error)}", file=sys.stderr)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        print(f"augtree: out of memory: {shown(str(error), 200)[1:-1]}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

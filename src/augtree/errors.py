@@ -9,6 +9,7 @@ AugtreeError
 ├── TaskError          a model or a task that does not go with its data
 ├── RunError           a run's folder is in use or broken
 │   └── OtherRunError  a folder holds another run than the requested one
+├── OutOfMemoryError   a training does not fit into the memory of its device
 ├── CheckError         a contract check failed; `failures` lists every one
 └── MissingExtraError  an optional package is not installed
 """
@@ -32,11 +33,16 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "OtherRunError",
+    "OutOfMemoryError",
     "PolicyFileError",
     "RunError",
     "TaskError",
     "TransformError",
 ]
+
+
+LONGEST_MESSAGE = 8000
+"""Longer messages, of files with enormous names in them, are cut."""
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -68,11 +74,17 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
+def message(text: str, keep: str = "\n") -> str:
+    """The text of an error, printable and of a bounded length."""
+    text = printable(text, keep)
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}... ({len(text)} characters)"
+
+
 class AugtreeError(Exception):
     """The root of the errors that augtree raises on purpose."""
 
     def __str__(self) -> str:
-        return printable(super().__str__(), keep="\n")
+        return message(super().__str__())
 
 
 class ArgumentError(AugtreeError, ValueError):
@@ -84,7 +96,7 @@ class ArgumentError(AugtreeError, ValueError):
         self.problem = f"{rule}, got {shown(value[0])}" if value else rule
 
     def __str__(self) -> str:
-        return printable(f"{self.field} {self.problem}".strip())
+        return message(f"{self.field} {self.problem}".strip(), keep="")
 
 
 class InputError(AugtreeError, ValueError):
@@ -104,7 +116,7 @@ class PolicyFileError(AugtreeError, ValueError):
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.problem}" + (f" at {shown(self.pointer, 200)[1:-1]}" if self.pointer else "")
-        return printable(text, keep="\n")
+        return message(text)
 
 
 class DataError(AugtreeError, ValueError):
@@ -121,6 +133,31 @@ class RunError(AugtreeError, RuntimeError):
 
 class OtherRunError(RunError):
     """A folder holds another run than the requested one."""
+
+
+class OutOfMemoryError(AugtreeError, MemoryError):
+    """A training does not fit into the memory of its device."""
+
+
+MEMORY_TEXTS = (
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+"""What torch's errors say that have no class of their own: of the CPU's memory, and of libraries on a GPU."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out, on the CPU or on a GPU; torch need not be imported for that."""
+    if isinstance(error, MemoryError):
+        return True
+    if not isinstance(error, RuntimeError) or isinstance(error, AugtreeError):
+        return False
+    # The end of a CUDA graph hides what was raised while it was recorded.
+    kinds = [kind.__name__ for each in (error, error.__context__) for kind in type(each).__mro__]
+    return "OutOfMemoryError" in kinds or any(text in str(error) for text in MEMORY_TEXTS)
 
 
 class CheckError(AugtreeError, AssertionError):

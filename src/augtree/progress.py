@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
 from augtree.errors import printable
-from augtree.runs.events import Event, Note, Planned, Watch, silent
+from augtree.runs.events import WATCH, Event, Note, Planned, Watch, silent
 
 SILENCE = 15
 """Where there is no bar, a line after this many seconds."""
@@ -33,13 +33,12 @@ def in_notebook() -> bool:
 @contextmanager
 def shown(watch: Watch | None) -> Iterator[Watch]:
     """The caller's watcher; without one, a console in a terminal or a notebook, and silence elsewhere."""
-    if watch is not None:
+    with ExitStack() as stack:
+        if watch is None:
+            watch = stack.enter_context(Console()) if in_terminal() or in_notebook() else silent
+        before = WATCH.set(watch)
+        stack.callback(WATCH.reset, before)
         yield watch
-    elif in_terminal() or in_notebook():
-        with Console() as console:
-            yield console
-    else:
-        yield silent
 
 
 def print_aside(text: str) -> None:

@@ -16,7 +16,7 @@ from augtree.transforms import DropNodes, Flip, Posterize, RandAugment, Rotate, 
 from support.blobs import MINE, blobs, same, task
 
 SPACE = Space([Posterize(0.2)], basics=[Flip()])
-QUICK = Cooldown(look=0.2, shortest=4, cool=0.3, renew=4)
+QUICK = Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, cool=0.3, renew=4)
 POLICY = RandAugment()
 
 

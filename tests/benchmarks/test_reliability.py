@@ -1,10 +1,13 @@
 """The counters of benchmarks/reliability.py count what they should."""
 
+from collections import Counter
+
 import numpy as np
+import pytest
 
 from support.benchmarks import benchmark
 
-runs, memory = benchmark("reliability_runs"), benchmark("reliability_memory")
+runs, memory, fuzz = (benchmark(f"reliability_{name}") for name in ("runs", "memory", "fuzz"))
 
 
 def test_every_byte_that_differs_is_counted():
@@ -32,3 +35,34 @@ def test_growth_is_measured_after_the_warm_up():
     row = memory.growth(np.stack([mb, np.full(200, 7)], 1))
     assert (row["mb_per_100"], row["files_grew"]) == (2.0, 0)
     assert memory.growth(np.stack([mb, np.arange(200)], 1))["files_grew"] == 149
+
+
+# ---- fuzzing: a little of what `reliability.py fuzz` does for minutes
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fuzz")
+    return place, fuzz.readers(place)
+
+
+@pytest.mark.parametrize(("name", "examples"), [("policy", 150), ("index.csv", 60), ("run", 60)])
+def test_what_is_spoilt_is_valid_or_refused_by_an_error_of_ours(readers, name, examples, quick_disk):
+    place, found = readers
+    outcomes = Counter()
+    fuzz.fuzz(fuzz.checked(found[name][0], place, outcomes), found[name][1], examples, number=17)
+    assert outcomes["valid"] > 0
+    assert outcomes["refused"] > examples / 4
+    assert outcomes.total() >= examples / 2
+
+
+def test_another_error_and_a_hang_are_found(tmp_path, monkeypatch):
+    def reads(_, content):
+        if len(content) > 2:
+            raise KeyError(content)
+
+    with pytest.raises(KeyError):
+        fuzz.fuzz(fuzz.checked(reads, tmp_path, Counter()), fuzz.policies, 20, number=0)
+    monkeypatch.setattr(fuzz, "SECONDS", 0.05)
+    with pytest.raises(TimeoutError, match=r"it took longer than 0\.05 seconds"):
+        fuzz.checked(lambda *_: [None for _ in iter(int, 1)], tmp_path, Counter())(b"")

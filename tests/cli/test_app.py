@@ -1,4 +1,7 @@
+import dataclasses
+import os
 import pkgutil
+import re
 import signal
 import subprocess
 import sys
@@ -9,8 +12,10 @@ import typer
 
 import augtree as at
 from augtree import cli
+from augtree.__main__ import main
 from augtree.cli.app import COMMANDS, new_folder, stoppable
-from support.commands import invoke
+from augtree.search.scorers import SCORERS
+from support.commands import QUICK, invoke
 
 
 def test_version():
@@ -59,6 +64,19 @@ def test_the_help_page_has_the_first_line_of_each_command(name):
     assert shown.startswith(f"Usage: augtree {name} ")
 
 
+def test_the_help_of_a_search_is_short_and_the_complete_one_has_every_option():
+    wide = {"COLUMNS": "100"}
+    brief, whole = (invoke("search", option, env=wide).stdout for option in ("--help", "--help-all"))
+    assert brief.count("\n") < 90
+    named = [set(re.findall(r"--[a-z-]+", text)) for text in (brief, whole)]
+    assert {"--budget", "--model", "--set", "--out", "--help-all"} <= named[0]
+    options = {name for p in typer.main.get_group(cli.app).commands["search"].params for name in p.opts}
+    assert {name for name in options if name.startswith("--")} <= named[1]
+    for owner in SCORERS.values():
+        for field in dataclasses.fields(owner):
+            assert f"\n   {field.name}=" in whole
+
+
 def test_every_command_is_on_the_help_page():
     for module in pkgutil.iter_modules(cli.__path__):
         import_module(f"augtree.cli.{module.name}")
@@ -70,3 +88,36 @@ def test_unknown_commands_are_refused():
     done = invoke("serch")
     assert done.exit_code == 2
     assert "No such command" in done.output
+
+
+# ---- a closed output
+
+
+@pytest.fixture
+def with_closed_output(monkeypatch):
+    """Runs the command as a shell does, with an output that nobody reads; the exit status."""
+
+    def run(*arguments):
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as closed, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", closed)
+            patched.setattr(sys, "argv", ["augtree", *map(str, arguments)])
+            with pytest.raises(SystemExit) as end:
+                main()
+        return end.value.code or 0
+
+    return run
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_short_command_ends_quietly_where_its_output_is_closed(with_closed_output, more, capsys, tmp_path):
+    assert with_closed_output("runs", tmp_path, *more) == 141
+    assert capsys.readouterr().err in ("", f"No runs in {tmp_path}.\n")
+
+
+def test_a_run_goes_on_where_its_output_is_closed(with_closed_output, capsys, tmp_path):
+    assert with_closed_output("train", "digits", "--train", 60, "--val", 60, *QUICK, "--out", tmp_path / "t") == 0
+    said = capsys.readouterr().err
+    assert said == "augtree: the output is closed; the run goes on without it (augtree runs lists it)\n"
+    assert (tmp_path / "t" / "model.safetensors").is_file()

@@ -46,7 +46,7 @@ def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
     assert "groups that are too small were merged" in done.stderr
     told = (
         "Budget: 30 trainings",
-        "After 0.60 trainings: ",
+        "Look after 0.50 trainings: ",
         "; stays in play.",
         "| group",
         "out of play",
@@ -58,6 +58,10 @@ def test_a_folder_with_groups_becomes_a_forest_and_a_model(run):
     assert isinstance(at.load(out / "forest.json"), at.Forest)
     assert {"model.safetensors", "weights.csv", "groups.csv", "forest.svg"} <= {path.name for path in out.iterdir()}
     assert set(found["out_of_play"]) == set(found["forest"])
+    assert any(
+        text in found["verdict"] for text in ("Out of play in ", "harm in any group: everything stays in play")
+    )
+    assert all(sentence in done.stderr for sentence in found["verdict"].split(". "))
 
 
 def test_small_groups_are_told_before_anything_runs(folder, tmp_path):
@@ -150,13 +154,13 @@ def test_wrong_options_are_told_at_once(folder, tmp_path, options, message):
 
 def test_help_has_the_defaults_of_both_methods(monkeypatch):
     monkeypatch.setenv("COLUMNS", "240")
-    text = " ".join(invoke("forest", "--help").stdout.split())
+    text = " ".join(invoke("forest", "--help-all").stdout.split())
     for expected in (
         "(default: proportions; paper: uniform)",
         "(default: cosine; paper: raw)",
         "(default: cooldown; paper: density)",
         "that a node may have (method paper)",
-        "(cool-downs; paper: searches)",
+        "cool-downs, searches of groups (paper)",
     ):
         assert expected in text, expected
     assert text.index("--method") < text.index("--depth")

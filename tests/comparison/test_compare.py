@@ -85,7 +85,7 @@ class Fragile(nn.Module):
         return self.net(batch) + self.broken
 
 
-DIVERGED = "TaskError: the model must give finite numbers, but the training diverged with lr=0.05"
+DIVERGED = "TaskError: the model must give finite numbers, but the training diverged with lr=0.05 after 6 steps"
 RISKY = {
     "always": Tree().with_node(1, Invert(1.0), p=1.0),
     "sometimes": Tree().with_node(1, Invert(1.0), p=0.005),
@@ -136,7 +136,7 @@ def test_what_is_no_fault_of_the_policy_ends_the_comparison(tmp_path, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "fit", fit)
-        with pytest.raises(error):
+        with pytest.raises(MemoryError if error is torch.OutOfMemoryError else error):
             compare(blobs(), task(), POLICIES, seeds=1, out=tmp_path)
     assert all("failed" not in row for row in resume(tmp_path, data=blobs(), task=task()).rows)
 

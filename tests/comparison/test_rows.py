@@ -20,7 +20,7 @@ from augtree.transforms import Flip, Posterize, Space, TrivialAugment
 from support.blobs import MINE, POLICIES, blobs, task
 
 SPACE = Space([Posterize(0.2)], basics=[Flip()])
-QUICK = Cooldown(look=0.2, shortest=4, cool=0.3, renew=4)
+QUICK = Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, cool=0.3, renew=4)
 GROUPS = np.where(np.arange(192) // 2 % 2, "odd", "even")
 DATA, GROUPED = blobs(), blobs(96, 64, 32, groups=GROUPS)
 TASK = task(steps=20)

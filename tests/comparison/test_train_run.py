@@ -10,7 +10,9 @@ from augtree.errors import ArgumentError, OtherRunError, RunError, TaskError
 from augtree.runs.events import Planned, Stepped
 from augtree.runs.listing import list_runs
 from augtree.runs.store import Run, acquire_lock
-from support.blobs import MINE, blobs, net, task
+from augtree.tasks.classification import ClassificationTrainer
+from support.blobs import MINE, blobs, task
+from support.finite import not_finite_in
 
 RESULTS = ("model.safetensors", "policy.json", "training.json")
 TASK = task(model="cnn", options={"width": 2}, steps=23)
@@ -201,16 +203,17 @@ def test_what_is_needed_or_in_use_is_not_overwritten(tmp_path):
     assert results(tmp_path) == before
 
 
-def test_a_resumed_training_that_fails_keeps_what_there_is(tmp_path, cut):
+def test_a_resumed_training_that_fails_keeps_what_there_is(tmp_path, cut, spoil):
     """A new training that fails leaves nothing (test_train); one that had been begun stays for its user to see."""
-    failing = task(lr=1e3, steps=30, weight_decay=1e3)
     cut(2, "unit.recorded")
     with pytest.raises(cut.Error):
-        train(blobs(), failing, out=tmp_path)
+        train(blobs(), TASK, out=tmp_path)
     cut(0)
-    with pytest.raises(TaskError, match="the training diverged"):
-        at.resume(tmp_path, data=blobs(), task=task(model=net, lr=1e3, steps=30, weight_decay=1e3))
+    spoil(ClassificationTrainer, "output_losses", 6)
+    with pytest.raises(TaskError, match=r"the training diverged with lr=0\.05 after 12 steps \(train/4\); nothing"):
+        at.resume(tmp_path, data=blobs())
     assert (tmp_path / "spec.json").is_file()
+    assert not_finite_in(tmp_path) == []
 
 
 def test_a_trainings_folder_is_its_policy_elsewhere(tmp_path):

@@ -3,10 +3,12 @@
 import resource
 
 import numpy as np
+import pytest
 
 import augtree as at
+from augtree.errors import RunError
 from augtree.forests import search_forest
-from augtree.forests.group_trees import GroupFinished, GroupStarted, folder_of, group_alone
+from augtree.forests.group_trees import GroupFinished, GroupSearch, GroupStarted, folder_name, group_alone
 from augtree.search import Density
 from support.contrastive import graphs
 from support.two_groups import two_groups
@@ -60,7 +62,12 @@ def test_a_group_alone_is_a_data_set_of_one_group():
     assert np.array_equal(alone.labels, data.labels[data.indices(None, "b")])
 
 
-def test_folders_have_short_names(tmp_path):
-    assert folder_of(tmp_path, 3, "x/y" * 100).name == "03-" + ("x_y" * 100)[:60]
-    assert folder_of(tmp_path, 0, "a.b-c") == tmp_path / "groups" / "00-a.b-c"
-    assert folder_of(None, 0, "a") is None
+def test_folders_have_short_names():
+    assert folder_name(3, "x/y" * 100) == "03-" + ("x_y" * 100)[:60]
+    assert folder_name(0, "a.b-c") == "00-a.b-c"
+
+
+def test_workers_must_reach_the_folder_of_the_run(tmp_path):
+    search = GroupSearch(at.tasks.Classification(), [], {}, tmp_path / "not there", 1)
+    with pytest.raises(RunError, match="must be a folder that every worker can reach"):
+        search(None, (two_groups(), "00-a"))

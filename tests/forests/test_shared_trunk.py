@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 
@@ -18,10 +17,9 @@ from augtree.forests import Weighting, search_forest
 from augtree.forests.search import search_on_shared_trunk
 from augtree.forests.shared_trunk import FOREST, ONE_FOR_ALL, SharedTrunk
 from augtree.runs import faults
-from augtree.runs.events import Planned
+from augtree.runs.events import Note, Planned
 from augtree.runs.store import VERSION, Run
 from augtree.search import Cooldown, Density
-from augtree.search.branches import BranchRunner
 from augtree.search.options import SearchOptions
 from augtree.search.scorers.cooldown import Plan
 from augtree.search.trunk import Trunk
@@ -113,6 +111,19 @@ def test_a_forest_that_is_worse_within_noise_stays():
 # ---- the weights
 
 
+@pytest.mark.parametrize("steps", [20, 400])
+def test_what_the_weights_add_to_short_trainings_is_told_before(steps):
+    events = []
+    brief = {"task": replace(TASK, steps=steps), "scorer": replace(QUICK, looks=()), "budget": 2, "alpha": 50}
+    found = search(**brief, watch=events.append)
+    more = [
+        float(m[1]) for note in found.notes if (m := re.match(r"The forest will cost about ([\d.]+) train", note))
+    ]
+    told = [i for i, event in enumerate(events) if isinstance(event, Note) and "will cost about" in event.text]
+    assert told == ([1] if steps == 20 else [])  # right after the plan
+    assert found.cost["search_equivalents"] == pytest.approx(2 + sum(more), rel=0.15)
+
+
 def test_the_weights_begin_with_the_groups_shares_and_are_learned_at_the_end():
     found = search(eta=0.3)
     events = []
@@ -123,9 +134,10 @@ def test_the_weights_begin_with_the_groups_shares_and_are_learned_at_the_end():
     assert sum(found.weights.values()) == pytest.approx(1)
     assert {name: member.weight for name, member in found.forest.groups.items()} == found.weights
     (planned,) = [event for event in events if isinstance(event, Planned)]
-    trunk = 80 * float(re.search(r"trunk ([\d.]+)", planned.lines[1])[1])
+    trunk = 80 * float(re.search(r"trunk ([\d.]+)", " ".join(planned.lines))[1])
     assert trunk - 20 < found.history[0]["step"] < trunk  # in the last part of the trunk
-    assert found.history[-1]["step"] == pytest.approx(trunk + 0.3 * 80, abs=8)
+    cool = QUICK.cool / 2  # the groups differ
+    assert found.history[-1]["step"] == pytest.approx(trunk + cool * 80, abs=8)
     assert found.history[-1]["w"] == found.weights
 
 
@@ -135,6 +147,14 @@ def test_both_cool_downs_begin_where_the_weights_end_of_the_trunk(whole):
     assert other["candidate"] == ONE_FOR_ALL
     assert other["step"] - other["steps"] == tail["step"]
     assert other["step"] == forest["step"]
+
+
+def test_where_groups_do_not_differ_there_is_one_whole_cool_down(tmp_path):
+    search(ALIKE, eta=0, out=tmp_path)
+    with Run.open(tmp_path, write=False) as run:
+        tail, forest, other = (run.find(key) for key in ("leg/0", "leg/1", "cool/1"))
+    assert other is None
+    assert forest.value["step"] - tail.value["step"] == round(QUICK.cool * 80)
 
 
 def test_unequal_groups_begin_with_unequal_weights():
@@ -290,18 +310,11 @@ def test_lost_checkpoints_are_made_again(whole, cut, tmp_path):
     assert kept(tmp_path / "f") == kept(whole)
 
 
-def test_workers_change_nothing(whole, tmp_path, monkeypatch):
-    """Branches that go to others and come back; the processes themselves: tests/search/test_branches.py."""
-    asked = []
-
-    @contextmanager
-    def others(trainer, workers):
-        asked.append(workers)
-        yield BranchRunner(trainer, Inline(TASK.prepare(APART)))
-
-    monkeypatch.setattr("augtree.forests.shared_trunk.branch_runner", others)
-    search(out=tmp_path / "two", workers=2)
-    assert asked == [2]
+def test_workers_change_nothing(whole, tmp_path):
+    """Branches that go to others and come back; the processes themselves: tests/runs/executors."""
+    others = Inline()
+    search(out=tmp_path / "two", executor=others)
+    assert len(others.begun) > 8
     assert kept(tmp_path / "two") == kept(whole)
 
 

@@ -304,3 +304,18 @@ def test_a_byte_order_mark_is_no_harm(tmp_path):
     at.Tree().save(tmp_path / "t.json")
     (tmp_path / "bom.json").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "t.json").read_bytes())
     assert at.load(tmp_path / "bom.json") == at.Tree()
+
+
+@pytest.mark.parametrize("name", ["tree.json", "forest.json", "policy.json"])
+def test_the_folder_of_a_run_stands_for_its_policy(name, tmp_path):
+    tree = at.Tree().with_node(1, Flip(), p=0.5)
+    at.save(tree, tmp_path / name)
+    assert at.load(tmp_path) == at.load(str(tmp_path)) == tree
+
+
+def test_a_folder_without_a_policy_is_refused(tmp_path):
+    with pytest.raises(PolicyFileError, match="a folder must be that of a run with a policy .*, but there is none$"):
+        at.load(tmp_path)
+    (tmp_path / "spec.json").write_text("{}")
+    with pytest.raises(PolicyFileError, match="but there is none yet: the run is not done$"):
+        at.load(tmp_path)

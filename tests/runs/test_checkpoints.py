@@ -1,6 +1,7 @@
 """Trained states in memory and in files; what is lost is trained again, and not counted again."""
 
 import math
+import weakref
 
 import pytest
 import torch
@@ -44,7 +45,7 @@ def test_a_training_is_done_once_and_read_from_its_file(tmp_path):
 
 def test_a_checkpoint_comes_back_to_the_bit(tmp_path):
     plain = {"weights": torch.randn(7, generator=torch.Generator().manual_seed(0)), "count": torch.tensor(3)}
-    content = {**plain, "turned": torch.arange(6.0).view(2, 3).T, "odd": torch.tensor([math.nan, -0.0])}
+    content = {**plain, "turned": torch.arange(6.0).view(2, 3).T, "buffer.odd": torch.tensor([math.nan, -0.0])}
     run, checkpoints = begun(tmp_path / "a")
     with run:
         value = checkpoints.save("trunk/1", State(content, 5))
@@ -142,3 +143,19 @@ def test_a_saved_state_is_that_of_its_unit(tmp_path):
             checkpoints.drop("cool/0")
         assert list((tmp_path / "a" / "checkpoints").iterdir()) == []
         assert checkpoints.model("cool/0", value, lambda: state(6.0))().tensors["weights"][0] == 6
+
+
+def test_of_a_units_value_no_more_is_kept_than_is_needed(tmp_path):
+    """A search has many cool-downs, and the name of a policy may be long."""
+
+    class Value(dict):
+        """One that can be watched."""
+
+    run, checkpoints = begun(tmp_path / "a")
+    with run:
+        value = Value(sha256="", step=3, candidate="m" * 1000)
+        gone = weakref.ref(value)
+        model = checkpoints.model("cool/1", value, lambda: state(2.0))
+        del value
+        assert gone() is None
+        assert model().step == 3

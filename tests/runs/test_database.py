@@ -120,3 +120,20 @@ def test_the_journal_of_a_lost_store_is_not_applied_to_a_new_one(folder):
     with Run.open(folder) as run:
         assert [unit.key for unit in run.units()] == ["a"]
     assert not journal.exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("losses", "text"), ("losses", b"123"), ("seconds", "soon"), ("value", 3), ("forward", "1e999")],
+)
+def test_a_row_of_other_kinds_of_values_is_damage_whatever_its_hash(tmp_path, column, value):
+    run = Run.begin(tmp_path, {"version": 1})
+    run.unit("a", lambda: ({"loss": 1.0}, None))
+    run.close()
+    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store, store:
+        store.execute(f"UPDATE units SET {column} = ?", (value,))
+        row = store.execute(f"SELECT {database.COLUMNS['units']} FROM units").fetchone()
+        store.execute("UPDATE units SET sha256 = ?", (database.hash_of(row),))
+    with pytest.raises(RunError, match="unit 'a' (has other kinds of values|is not what was recorded)"):  # noqa: SIM117
+        with Run.open(tmp_path, write=False) as run:
+            run.find("a")

@@ -14,6 +14,7 @@ from augtree.runs.store import Run
 from augtree.runs.warnings import SHORT_TRAINING
 from augtree.tasks import Classification, Contrastive
 from augtree.transforms import Flip, Posterize, RandAugment, Space
+from support.damage import write_spec
 from support.searches import INVERT, TASK, bars
 
 DATA = bars(0, 0.5, 16, 16)
@@ -200,3 +201,26 @@ def test_a_space_of_an_older_version_is_refused(reader):
 def test_a_folder_without_a_run(tmp_path):
     with pytest.raises(RunError, match="must be the folder of a run, but it has no spec.json"):
         restore(tmp_path)
+
+
+# ---- what no run has written
+
+
+@pytest.mark.parametrize(("place", "value", "message"), [
+    (("data",), 3, r"spec\.json: /data must have name, source, fingerprint, got 3"),
+    (("data", "source"), {"": 1}, r"/data/source must be arguments of augtree\.data\.load"),
+    (("task",), {"task": "classification"}, r"spec\.json: /task must have task, model, preprocess, got \{"),
+    (("task", "task"), ["a"], r"a run's task must be one of classification, .* got \['a'\]"),
+    (("task", "model"), None, r"the run's model is a function"),
+    (("task", "lighting"), 1, r"spec\.json: /task must be arguments of classification \(.*lighting"),
+    (("task", "preprocess"), 5, r"a policy must be text, got 5"),
+])  # fmt: skip
+def test_a_specification_that_no_run_has_written_is_refused(tmp_path, place, value, message):
+    begun(tmp_path).close()
+    spec = json.loads((tmp_path / "spec.json").read_text())
+    *above, last = place
+    part = spec[above[0]] if above else spec
+    part[last] = value
+    write_spec(tmp_path, spec)
+    with pytest.raises((RunError, PolicyFileError), match=message):
+        restore(tmp_path, data=None if place == ("data", "source") else DATA)

@@ -24,7 +24,7 @@ TASK = Contrastive(
 )
 FEW = [Rotate(0.2), Posterize(1.0), INVERT, Cutout(0.2)]
 OPTIONS = Retrain(spread=1, repeats=2)
-TRUNK = Cooldown(look=0.1, shortest=4, cool=0.2, renew=4)
+TRUNK = Cooldown(looks=(0.3, 0.6), look=0.1, shortest=4, cool=0.2, renew=4)
 
 
 def search(out=None, scorer=OPTIONS, task=TASK, space=FEW, data=DATA, **more):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -24,7 +25,6 @@ from augtree.search.grow import NodeBuilt
 from augtree.search.trunk_events import CooledDown, FactorTested, TrunkTrained
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, Posterize, Space, VerticalFlip
-from augtree.transforms.traits import EVERY_SAMPLE
 from support.searches import CORNERS, INVERT, LINEAR, QUICK, bright_or_dark, corners, linear_model
 
 DATA = corners(64, 128)
@@ -131,7 +131,12 @@ def notes_with(result, words):
 def test_a_budget_without_room_for_looks_is_told_once():
     found = search(budget=0.8)
     (note,) = notes_with(found, "no room for looks")
-    assert note.endswith("everything stays in play (--budget).")
+    enough = float(re.search(r"no room for looks \(--budget ([\d.]+) would have\): ", note)[1])
+    events = []
+    for budget in (enough - 0.2, enough):
+        search(budget=budget, watch=events.append)
+    assert ["looks after" in " ".join(e.lines) for e in events if isinstance(e, Planned)] == [False, True]
+    assert [e.lines[0].count("nothing is tested on the way") for e in events if isinstance(e, Planned)] == [1, 0]
     assert found.findings == []
     assert found.verdict().startswith("Nothing was tested for harm: everything stays in play.")
     assert not notes_with(search(), "no room for looks")
@@ -139,8 +144,9 @@ def test_a_budget_without_room_for_looks_is_told_once():
 
 def test_looks_that_are_not_wanted_are_not_missed():
     found = search(scorer=replace(QUICK, looks=()))
-    assert {finding["factor"] for finding in found.findings} == {EVERY_SAMPLE}  # the last cool-downs tell of it
+    assert found.findings == []
     assert "Nothing was tested for harm" in found.verdict()
+    assert not notes_with(found, "--budget")
 
 
 def test_a_short_training_is_told():

@@ -11,7 +11,6 @@ from augtree.policies import Tree
 from augtree.runs.failures import BudgetSpentError
 from augtree.search.cooldown_search import best_single
 from augtree.search.cooldowns import (
-    HALF_AUGMENTED,
     MIN_VAL_TO_CHOOSE,
     CooledModel,
     FinalCooldowns,
@@ -39,15 +38,7 @@ def cooldowns_with(play=None, last=20, sure=2.0, seed=0):
         plan=Plan(1.0, (), 0.2, last),
         plays={UNGROUPED: play or Play(STYLES)},
         options=SimpleNamespace(sure=sure),
-        decided=[],
     )
-
-    def decide_share(harm, halve):
-        trunk.decided.append((harm, halve))
-        if halve:
-            trunk.plays = {UNGROUPED: trunk.plays[UNGROUPED].without([EVERY_SAMPLE])}
-
-    trunk.decide_share = decide_share
     return FinalCooldowns(trunk)
 
 
@@ -136,7 +127,7 @@ def test_the_mixture_is_cooled_twice_and_then_the_published_policies_in_play():
         policy_name(cooldowns.play.over_basics(style))
         for style in (RandAugment(), RandAugment(m=5), TrivialAugment())
     ]
-    assert list(cooldowns.done) == [mixture, mixture + HALF_AUGMENTED, *over]
+    assert list(cooldowns.done) == [mixture, f"{mixture}, again", *over]
     assert built.transform == cooldowns.play.mixture()[1].transform
     assert built.why == "nothing beat the mixture"
 
@@ -223,42 +214,16 @@ def test_randaugment_at_its_own_strength_is_known_whatever_it_fills_with():
     assert default_randaugment(Cutout(0.5, fill=9)) == RandAugment(fill=9)
 
 
-def test_half_of_the_samples_are_left_alone_where_that_is_clearly_better():
-    cooldowns = cooldowns_with(last=6)
-    whole = policy_name(cooldowns.play.mixture())
-    planted(cooldowns, {whole + HALF_AUGMENTED: BASE - np.linspace(0.05, 0.15, 400)})
+def test_one_cool_down_is_on_the_mixture():
+    cooldowns = planted(cooldowns_with(Play(STYLES).without([EVERY_SAMPLE]), last=1), {})
     built = cooldowns.build_one_node(1, Tree(), None)
-    ((harm, halve),) = cooldowns.trunk.decided
-    assert halve
-    assert harm.harm == pytest.approx(0.1)
-    assert harm.se == pytest.approx(np.linspace(0.05, 0.15, 400).std(ddof=1) / 20)
-    assert (built.p, cooldowns.play.augmented_share) == (0.5, 0.5)
-    assert list(cooldowns.done)[2] == policy_name(cooldowns.play.over_basics(RandAugment()))
-    assert cooldowns.done[list(cooldowns.done)[2]].policy[1].p == 0.5
-
-
-@pytest.mark.parametrize("better", [0.0, -0.1, 0.001])
-def test_without_clear_harm_every_sample_is_augmented(better):
-    noise = np.random.default_rng(1).normal(0, 0.1, 400)
-    cooldowns = cooldowns_with(last=2)
-    planted(cooldowns, {policy_name(cooldowns.play.mixture()) + HALF_AUGMENTED: BASE - better + noise - noise.mean()})
-    built = cooldowns.build_one_node(1, Tree(), None)
-    assert [halve for _, halve in cooldowns.trunk.decided] == [False]
-    assert built.p == 1.0
+    assert list(cooldowns.done) == [policy_name(cooldowns.play.mixture())]
+    assert built.p == cooldowns.play.augmented_share == 0.5
     assert best_single(cooldowns, cooldowns.play) == cooldowns.play.mixture()
 
 
-def test_with_few_validation_samples_nothing_is_settled():
-    cooldowns = cooldowns_with(last=2)
-    few = BASE[: MIN_VAL_TO_CHOOSE - 1]
-    whole = policy_name(cooldowns.play.mixture())
-    planted(cooldowns, {whole: few, whole + HALF_AUGMENTED: few - 1})
-    assert cooldowns.build_one_node(1, Tree(), None).p == 1.0
-    assert cooldowns.trunk.decided == []
-
-
-def test_where_half_are_left_alone_the_two_on_the_mixture_differ_in_their_draws_alone():
-    cooldowns = planted(cooldowns_with(Play(STYLES).without([EVERY_SAMPLE]), last=2), {})
+def test_two_cool_downs_on_the_mixture_differ_in_their_draws_alone():
+    cooldowns = planted(cooldowns_with(Play(STYLES), last=2), {})
     cooldowns.build_one_node(1, Tree(), None)
     mixture = policy_name(cooldowns.play.mixture())
     assert list(cooldowns.done) == [mixture, f"{mixture}, again"]

@@ -19,7 +19,7 @@ from augtree.search.trunk import (
     cooldowns_of_look,
 )
 from augtree.search.trunk import tested_factors as factors_of_look
-from augtree.search.trunk_events import FactorTested, Finding, describe
+from augtree.search.trunk_events import Finding, describe
 from augtree.training.state import seed_of
 from augtree.transforms import Cutout, Flip, Identity, RandAugment, Space, VerticalFlip
 from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES
@@ -172,27 +172,24 @@ def test_after_a_look_the_trunk_trains_on_what_is_left():
     assert parts[2][2] == PLAY.without(["Flip"]).mixture_with_shared_draws()
 
 
-def test_in_doubt_half_of_the_samples_are_left_alone_until_the_trunk_s_end():
+def test_half_of_the_samples_are_left_alone_until_the_last_look():
     trunk = trunk_on(corners(), {UNGROUPED: PLAY})
-    assert trunk.training_plays == {UNGROUPED: PLAY.without([EVERY_SAMPLE])}
-    trunk.looks_done = len(trunk.plan.looks)
-    assert trunk.training_plays == {UNGROUPED: PLAY}
-    bar = trunk.options.clear
-    for z, training_plays in ((bar - 0.1, PLAY), (bar + 0.1, PLAY.without([EVERY_SAMPLE]))):
-        harm = Effect(z, 1.0)
-        trunk.findings = [Finding(1, 0.6, EVERY_SAMPLE, harm, {UNGROUPED: harm}, (), {UNGROUPED: harm})]
+    half = PLAY.without([EVERY_SAMPLE])
+    for looks_done, training_plays in enumerate((half, half, PLAY)):
+        trunk.looks_done = looks_done
         assert trunk.training_plays == {UNGROUPED: training_plays}
 
 
-def test_the_last_cool_downs_settle_whether_samples_are_left_alone():
-    events = []
-    trunk = trunk_on(corners(), {UNGROUPED: PLAY}, watch=events.append)
-    trunk.decide_share(Effect(0.1, 0.2), halve=False)
-    assert trunk.plays == {UNGROUPED: PLAY}
-    trunk.decide_share(Effect(0.5, 0.1), halve=True)
-    assert trunk.plays == {UNGROUPED: PLAY.without([EVERY_SAMPLE])}
-    assert events == [FactorTested(finding, grouped=False) for finding in trunk.findings]
-    assert [event.finding.removed_in for event in events] == [(), (UNGROUPED,)]
+def test_half_stay_alone_where_augmenting_every_sample_is_plainly_harmful():
+    """What is learned slowly looks harmful for a while, so the bar is the high one."""
+    for harm, out in ((QUICK.slow - 0.5, PLAY), (QUICK.slow + 0.5, PLAY.without([EVERY_SAMPLE]))):
+        trunk = trunk_on(corners(), {UNGROUPED: PLAY})
+        found = Effect(harm, 1.0)
+        trunk.add(trunk.judge(1, 0.6, EVERY_SAMPLE, {UNGROUPED: found}, QUICK.slow))
+        removed = trunk.findings[0].removed_in
+        trunk.plays = {g: play.without([EVERY_SAMPLE] if g in removed else []) for g, play in trunk.plays.items()}
+        trunk.looks_done = len(trunk.plan.looks)
+        assert trunk.training_plays == {UNGROUPED: out}
 
 
 # ---- what is asked
@@ -200,17 +197,17 @@ def test_the_last_cool_downs_settle_whether_samples_are_left_alone():
 
 def test_basics_are_asked_for_by_design_and_styles_at_the_last_look_one_by_one():
     play = {UNGROUPED: Play(Space([RandAugment(), Cutout(0.5)], basics=[Flip(), VerticalFlip()]))}
-    assert factors_of_look(play, last=False) == (["Flip", "VerticalFlip"], [])
-    basics, beside = factors_of_look(play, last=True)
+    assert factors_of_look(play, styles=False) == (["Flip", "VerticalFlip"], [])
+    basics, beside = factors_of_look(play, styles=True)
     assert basics == ["Flip", "VerticalFlip"]
     assert set(beside) == {TONES, GEOMETRY, "Cutout", EVERY_SAMPLE}
 
 
 def test_what_is_in_play_somewhere_is_asked_for():
     plays = {"a": PLAY.without(["Flip"]), "b": PLAY.without(["VerticalFlip"])}
-    assert set(factors_of_look(plays, last=False)[0]) == {"Flip", "VerticalFlip"}
+    assert set(factors_of_look(plays, styles=False)[0]) == {"Flip", "VerticalFlip"}
     everywhere = {"a": PLAY.without(["Flip"]), "b": PLAY.without(["Flip"])}
-    assert factors_of_look(everywhere, last=False)[0] == ["VerticalFlip"]
+    assert factors_of_look(everywhere, styles=False)[0] == ["VerticalFlip"]
 
 
 def test_a_look_has_as_many_cool_downs_as_are_foretold():
@@ -218,15 +215,15 @@ def test_a_look_has_as_many_cool_downs_as_are_foretold():
         trunk, seen = trunk_on(corners(), {UNGROUPED: PLAY}), []
         trunk.losses = lambda number, plays, seen=seen: seen.append(len(plays)) or np.zeros((len(plays), 128))
         trunk.look(0, 0.3, last=last)
-        assert seen == [cooldowns_of_look({UNGROUPED: PLAY}, first=True, last=last)]
+        assert seen == [cooldowns_of_look({UNGROUPED: PLAY}, first=True, styles=last)]
         assert seen[0] == (8 if not last else 8 + 2)  # tones, and samples left alone
 
 
 def test_there_is_an_end_to_what_is_asked_for():
     own = [at.wrap(lambda picture: picture, name=f"Own{i}") for i in range(70)]
     plays = {UNGROUPED: Play(Space([Identity(), *own], basics=[Flip()], own=own))}
-    assert len(factors_of_look(plays, last=False)[0]) == MAX_FACTORS == 62
-    assert cooldowns_of_look(plays, first=False, last=False) == 64
+    assert len(factors_of_look(plays, styles=False)[0]) == MAX_FACTORS == 62
+    assert cooldowns_of_look(plays, first=False, styles=False) == 64
 
 
 def test_with_nothing_left_to_ask_a_look_costs_nothing():
@@ -253,3 +250,5 @@ def test_findings_in_words():
         "flips left-right: raises the validation loss by 0.250 ± 0.062",
         "flips left-right: lowers the validation loss by 0.250 ± 0.062",
     ]
+    nothing = Finding(0, 0.3, "Flip", Effect(-0.0001, 0.0001), {}, (), {})
+    assert describe(nothing) == "flips left-right: lowers the validation loss by less than 0.001"

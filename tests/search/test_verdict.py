@@ -63,8 +63,9 @@ def test_the_verdict_is_a_plain_sentence(result, best, beats, sentence):
 # ---- the verdict of a search by cool-downs
 
 MIXTURE = Tree().with_node(1, OneOf([Identity(), INVERT]), 1.0)
+SINGLE = Tree().with_node(1, INVERT, 1.0)
 COOLED = replace(
-    RESULT, tree=MIXTURE, mixture=MIXTURE, single=MIXTURE, free={}, members=["a", "b"], measures={"accuracy": 0.875}
+    RESULT, tree=MIXTURE, mixture=MIXTURE, single=SINGLE, free={}, members=["a", "b"], measures={"accuracy": 0.875}
 )
 STAYS = "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
 MODEL = "The finished model is the average of 2 cool-downs: accuracy 0.8750 on the validation data that chose it."
@@ -85,7 +86,7 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
             [
                 finding(left=(), harm=0.01),
                 finding("Fog", left=(), harm=-0.03),
-                finding(EVERY_SAMPLE, left=(), harm=0.01),
+                finding(EVERY_SAMPLE, left=(), harm=0.01),  # neither harm nor help: not worth a word
             ],
             (
                 "Nothing was found to do harm: everything stays in play."
@@ -101,8 +102,19 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
             ),
         ),
         (
+            [finding(left=(), harm=0.0), finding(EVERY_SAMPLE, left=(), harm=-0.2)],
+            (
+                "Nothing was found to do harm: everything stays in play."
+                " Clearly helps: augmenting every sample (0.200 ± 0.020)."
+                " Stays, with no clear harm or help: flips left-right."
+            ),
+        ),
+        (
             [finding(harm=0.03)],
-            "Out of play: flips left-right, more likely harmful than not (0.030 ± 0.020 in validation loss).",
+            (
+                "Out of play, in doubt: flips left-right (0.030 ± 0.020 in validation loss);"
+                " a harmful one costs more than a missing one."
+            ),
         ),
         (
             [finding()],
@@ -120,6 +132,14 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
 )
 def test_the_verdict_says_what_left_play(findings, sentence):
     assert replace(COOLED, findings=findings).verdict() == f"{sentence} {STAYS} {MODEL}"
+
+
+def test_where_nothing_was_compared_with_the_mixture_no_comparison_is_claimed():
+    alone = replace(COOLED, findings=[finding("Fog")], single=MIXTURE, members=["a"])
+    assert "Fog, which cost 0.123 ± 0.020 in validation loss. The policy is the mixture of what is in play. " in (
+        alone.verdict()
+    )
+    assert "clearly better" not in alone.verdict()
 
 
 def test_each_factor_that_left_has_a_sentence():

@@ -10,9 +10,9 @@ FREE = ["none", "randaugment", "trivialaugment"]
 QUICK = ["--model", "cnn", "--steps", 4, "--batch-size", 16]
 
 
-def invoke(*arguments):
+def invoke(*arguments, env=None):
     """A command in this process; errors are raised."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=env, catch_exceptions=False)
 
 
 def last(done):

@@ -357,7 +357,7 @@ def hidden_top(picture):
 HIDE = at.wrap(hidden_top, name="HideTop")
 SPACE = [Rotate(0.2), Posterize(1.0), HIDE, Brightness(0.2), Cutout(0.2)]
 OPTIONS = Retrain(spread=2, repeats=1)
-SCORERS = {"retrain": OPTIONS, "cooldown": Cooldown(look=0.1, shortest=4, cool=0.2, renew=4)}
+SCORERS = {"retrain": OPTIONS, "cooldown": Cooldown(looks=(0.3, 0.6), look=0.1, shortest=4, cool=0.2, renew=4)}
 
 
 def marks(seed=0):

@@ -11,7 +11,7 @@ from augtree import Forest, Tree
 from augtree.data import from_arrays
 from augtree.errors import ArgumentError, TaskError
 from augtree.tasks import Classification
-from augtree.training import trainer
+from augtree.training import predicting, trainer
 from augtree.training.sampling import stream
 from augtree.training.state import State, seed_of
 from augtree.transforms import (
@@ -249,7 +249,7 @@ def test_judging_does_not_depend_on_how_many_are_judged_at_once(ready, monkeypat
     state = ready.fit(TREE, 0)
     all_at_once = ready.logits(state, rows(ready), policy, 5)
     reverse = ready.logits(state, rows(ready)[::-1].copy(), policy, 5)
-    monkeypatch.setitem(trainer.PREDICTED_AT_ONCE, "cpu", at_once)
+    monkeypatch.setitem(predicting.PREDICTED_AT_ONCE, "cpu", at_once)
     torch.testing.assert_close(ready.logits(state, rows(ready), policy, 5), all_at_once, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(reverse.flip(0), all_at_once, rtol=1e-4, atol=1e-5)
 

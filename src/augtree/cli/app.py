@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -36,6 +37,12 @@ COMMANDS = {
 """The commands, in the order of the help page, with the first lines of their own pages."""
 
 
+RUNS = ("search", "resume", "compare", "train", "forest", "evaluate", "demo")
+"""The commands that go on without a reader of their output; the others end."""
+COMMAND = ContextVar("command", default="")
+"""The command that was called."""
+
+
 class LazyCommands(TyperGroup):
     """Imports the module of a command when it is called: the help page and the version need none."""
 
@@ -51,6 +58,7 @@ class LazyCommands(TyperGroup):
             return None
         if self.listing:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+        COMMAND.set(cmd_name)
         import_module(f"augtree.cli.{cmd_name}")
         return typer.main.get_group(app).commands[cmd_name]
 
@@ -68,8 +76,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-INTERRUPTED, TERMINATED = 130, 143
-"""The exit status after Ctrl-C, and after SIGTERM."""
+INTERRUPTED, CLOSED, TERMINATED = 130, 141, 143
+"""The exit status after Ctrl-C, of a command whose output is closed, and after SIGTERM."""
 AS_JSON = ContextVar("as_json", default=False)
 """Whether the standard output is for JSON alone."""
 
@@ -113,13 +121,25 @@ def root(
 
 def say(text: str) -> None:
     """Print a line of text; with --json, on the standard error output."""
-    print(printable(text, keep="\n"), file=sys.stderr if AS_JSON.get() else sys.stdout)
+    put(printable(text, keep="\n"), sys.stderr if AS_JSON.get() else sys.stdout)
+
+
+def put(line: str, stream: TextIO) -> None:
+    """Write a line; where the stream is closed (`| head`), a run goes on without it, and another command ends."""
+    try:
+        print(line, file=stream, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if COMMAND.get() not in RUNS:
+            raise typer.Exit(CLOSED) from None
+        if stream is not sys.stderr:
+            put("augtree: the output is closed; the run goes on without it (augtree runs lists it)", sys.stderr)
 
 
 def finish(result: dict[str, Any], as_json: bool) -> None:
     """Print the result as JSON, where that is wanted."""
     if as_json:
-        print(json.dumps(result))
+        put(json.dumps(result), sys.stdout)
 
 
 class TerminatedError(KeyboardInterrupt):

@@ -12,6 +12,7 @@ import typer
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.options import with_options
 from augtree.cli.values import assignments, policies_by_name
+from augtree.cli.where import WHERE
 from augtree.comparison import Comparison, free_policies, rows_of_run
 from augtree.comparison import compare as compare_policies
 from augtree.comparison.compare import TRAIN_ON
@@ -32,10 +33,11 @@ def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -
 
 
 @app.command()
-@with_options(check=check_compare)
+@with_options(WHERE, check=check_compare)
 def compare(
     data: Any,
     task: Any,
+    where: dict[str, Any],
     policies: Annotated[
         list[str] | None,
         typer.Argument(
@@ -70,7 +72,8 @@ def compare(
     if run_rows:
         chosen = {**(chosen or free_policies(data, task)), **run_rows}
     with stoppable(folder), Console(say) as watch:
-        result = compare_policies(data, task, chosen, seeds=seeds, train_on=train_on, out=folder, watch=watch)
+        how: dict[str, Any] = {"seeds": seeds, "train_on": train_on, **where}
+        result = compare_policies(data, task, chosen, out=folder, watch=watch, **how)
     print_comparison(result, folder, watch)
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
 

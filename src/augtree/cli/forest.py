@@ -13,9 +13,11 @@ from augtree.cli.fields import docs_of, option_name, parameter
 from augtree.cli.options import SEARCH, WEIGHTING, OptionGroup, search_group, with_options
 from augtree.cli.search import SpaceName
 from augtree.cli.values import SPACES, space_by_name
+from augtree.cli.where import WHERE
 from augtree.errors import ArgumentError, one_of, printable
 from augtree.forests import ForestResult, fit_forest, search_forest
 from augtree.forests.search import DEFAULT_SCORERS, FOREST_METHODS
+from augtree.forests.verdict import verdict_lines
 from augtree.policies import Forest
 from augtree.policies.presets import find
 from augtree.policies.tree import Tree
@@ -24,7 +26,6 @@ from augtree.runs.store import check_run_folder
 from augtree.search.options import SearchOptions
 
 TEXTS = {name: text.replace("(density, retrain)", "(method paper)") for name, text in docs_of(SearchOptions).items()}
-TEXTS["workers"] = "Processes (cool-downs; paper: searches); the result is the same."
 TREE_SEARCH = search_group(
     skip=("method",), texts=TEXTS, default_texts={"check": "0", "scorer": "cooldown; paper: density"}
 )
@@ -53,6 +54,7 @@ def check_forest(space: str, trees: Path | None, out: Path | None, **values: Any
     if trees is not None:
         trees_of(trees)
         searched = {option_name(p.name): values[p.name] for p in OPTIONS.parameters if p.name != "seed"}
+        searched |= {option_name(p.name): values[p.name] for p in WHERE.parameters}
         searched |= {"--set": searched.pop("--scorer-option") or None, "--space": None if space == "auto" else space}
         for name, value in searched.items():
             if value is not None:
@@ -61,12 +63,13 @@ def check_forest(space: str, trees: Path | None, out: Path | None, **values: Any
 
 
 @app.command()
-@with_options(OPTIONS, WEIGHTING, check=check_forest)
+@with_options(OPTIONS, WEIGHTING, WHERE, check=check_forest)
 def forest(
     data: Any,
     task: Any,
     options: dict[str, Any],
     weighting: dict[str, Any],
+    where: dict[str, Any],
     space: SpaceName = "auto",
     trees: Annotated[
         Path | None, typer.Option(help="Only learn the weights, for the trees of this forest.json or run.")
@@ -87,7 +90,7 @@ def forest(
         if trees is not None:
             result = fit_forest(data, task, trees_of(trees), seed=options.get("seed", 0), **more)
         else:
-            result = search_forest(data, task, space_by_name(space, data), **options, **more)
+            result = search_forest(data, task, space_by_name(space, data), **options, **where, **more)
     print_forest(result, watch)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 
@@ -109,7 +112,7 @@ def print_forest(result: ForestResult, console: Console) -> None:
             say(f"Importance in {printable(group)}: {most}")
     console.show_notes(result.notes)
     say("\n" + result.to_text())
-    say(f"\n{result.verdict()}")
+    say("\n" + "\n".join(verdict_lines(result)))
     say(f"The weights make {result.effective_size:.0f} samples of the training data (N_w).")
     if result.similarity.get("average_with") is not None:
         before, after = (result.similarity[f"average_{model}"] for model in ("without", "with"))

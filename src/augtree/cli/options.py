@@ -15,6 +15,7 @@ import typer
 
 from augtree.cli.app import say
 from augtree.cli.fields import arguments_of, docs_of, option_name, options_of, parameter
+from augtree.cli.help import HELP_ALL, in_brief
 from augtree.cli.reading import OPTION, read
 from augtree.cli.values import assignments
 from augtree.errors import ArgumentError, one_of
@@ -249,15 +250,14 @@ def known_fields(kind: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 SET = Annotated[
     list[str] | None,
-    option(
-        SEARCH, "An option of the scorer, such as looks=0.3,0.6 (repeatable; docs/search.md lists them).", "--set"
-    ),
+    option(SEARCH, "An option of the scorer, NAME=VALUE (repeatable; --help-all lists them).", "--set"),
 ]
 
 
 def search_group(**options: Any) -> OptionGroup:
     """The options of a search, which make its arguments; `options` are those of `options_of`."""
-    parameters = options_of(SearchOptions, SEARCH, **options)
+    skip = ("workers", "executor", *options.pop("skip", ()))
+    parameters = options_of(SearchOptions, SEARCH, skip=skip, **options)
     scorer_option = inspect.Parameter("scorer_option", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=SET)
 
     def build(**values: Any) -> dict[str, Any]:
@@ -327,7 +327,8 @@ def with_options(
             command(data=data, task=task_, **arguments)
 
         del wrapped.__wrapped__
-        return with_parameters(wrapped, parameters)
+        listed = [*map(in_brief, parameters[: -len(own) or None]), *own, HELP_ALL]
+        return with_parameters(wrapped, listed)
 
     return decorated
 

@@ -15,6 +15,7 @@ from augtree.cli.evaluate import print_evaluation
 from augtree.cli.forest import print_forest
 from augtree.cli.search import print_tree
 from augtree.cli.train import print_trained
+from augtree.cli.where import WHERE, Address, GpusPerTask, On, Workers
 from augtree.comparison import Comparison, Trained
 from augtree.comparison import resume as resume_run
 from augtree.evaluation import Evaluation
@@ -31,16 +32,18 @@ def resume(
         int | None, typer.Option(min=1, help="CPU threads (default: those of the run so far).")
     ] = None,
     budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes (cool-downs, groups' searches, or classifiers of an evaluation).")
-    ] = 1,
+    on: On = None,
+    address: Address = None,
+    gpus_per_task: GpusPerTask = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Resume a run that was stopped; the result is the same as without the interruption."""
     parse_budget(budget)
+    chosen = WHERE.value({"on": on, "address": address, "gpus_per_task": gpus_per_task, "workers": workers})
     torch.set_num_threads(threads or threads_of(run))
     with stoppable(run), Console(say) as watch:
-        result = resume_run(run, budget=budget, workers=workers, watch=watch)
+        result = resume_run(run, budget=budget, watch=watch, **chosen)
     if isinstance(result, Trained):
         print_trained(result, run)
         finish({"out": str(run), "metrics": result.metrics}, as_json)

@@ -11,6 +11,7 @@ import typer
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.options import search_group, with_options
 from augtree.cli.values import SPACES, space_by_name
+from augtree.cli.where import WHERE
 from augtree.errors import one_of
 from augtree.progress import Console
 from augtree.runs.store import check_run_folder
@@ -26,11 +27,12 @@ def check_search(space: str, out: Path | None) -> None:
 
 
 @app.command()
-@with_options(search_group(), check=check_search)
+@with_options(search_group(), WHERE, check=check_search)
 def search(
     data: Any,
     task: Any,
     options: dict[str, Any],
+    where: dict[str, Any],
     space: SpaceName = "auto",
     out: Out = None,
     as_json: Json = False,
@@ -38,7 +40,7 @@ def search(
     """Search for an augmentation policy while training a model with it."""
     folder = out or new_folder("search")
     with stoppable(folder), Console(say) as watch:
-        result = search_tree(data, task, space_by_name(space, data), out=folder, watch=watch, **options)
+        result = search_tree(data, task, space_by_name(space, data), out=folder, watch=watch, **options, **where)
     print_tree(result, watch)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 

@@ -43,9 +43,10 @@ def parse(place: str, text: str, hint: Any) -> Any:
     >>> parse("looks", "0.3,0.6", tuple[float, ...]), parse("last", "3", int), parse("plain", "yes", bool)
     ((0.3, 0.6), 3, True)
     """
-    if typing.get_origin(hint) in (tuple, Sequence):
-        return tuple(parse(place, part, typing.get_args(hint)[0]) for part in text.split(","))
     kinds = kinds_of(hint)
+    listed = next((kind for kind in kinds if typing.get_origin(kind) in (tuple, Sequence)), None)
+    if listed is not None:
+        return tuple(parse(place, part, typing.get_args(listed)[0]) for part in text.split(","))
     if bool in kinds:
         return BOOLEANS[one_of(place, text.lower(), BOOLEANS)]
     if str in kinds or not {int, float} & kinds:

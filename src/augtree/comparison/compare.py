@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,11 @@ from augtree.forests import Weighted
 from augtree.policies.codec import to_json
 from augtree.progress import shown
 from augtree.runs.events import Planned, RowTrained, Watch
+from augtree.runs.executors import Executor, executor_of
 from augtree.runs.failures import attempt
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
+from augtree.runs.workers import TrainerPool
 from augtree.search.search import check_data
 from augtree.tables import counted
 from augtree.tasks import Contrastive, Task
@@ -51,6 +52,8 @@ def compare(
     seeds: int | Sequence[int] = 3,
     train_on: str = "train",
     out: str | Path | None = None,
+    workers: int = 1,
+    executor: Executor | str | None = None,
     watch: Watch | None = None,
 ) -> Comparison:
     """Train a model with each policy, the same budget for each, and put them side by side.
@@ -73,6 +76,11 @@ def compare(
         train, or train+val (then there are no validation samples left to choose by).
     out
         The folder of the run.
+    workers
+        Trainings side by side, each in a process; the result is the same.
+    executor
+        Where trainings run, instead of `workers`: `augtree.executors.Ray(address="auto")`, or a name (serial,
+        processes, ray); the result is the same.
     watch
         Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
@@ -86,6 +94,7 @@ def compare(
     ['none', 'ta']
 
     """
+    where = executor_of(executor, workers)
     data, task = dataset_of(data), task_of(task)
     check_train_on(train_on, task)
     seeds = seeds_of(seeds)
@@ -102,6 +111,7 @@ def compare(
         raise ArgumentError(
             "policies", "must have a free policy where a control takes the best of them", list(methods)
         )
+    where.check_sendable("the task or a policy", task, methods)
     texts = {name: to_json(m) if isinstance(m, Policy) else m.spec() for name, m in methods.items()}
     spec = run_spec("compare", data, task, policies=texts, order=list(methods), seeds=seeds, train_on=train_on)
     trainer = task.prepare(data)
@@ -111,7 +121,8 @@ def compare(
             notes.append("There is no test data: validation data that a search has seen favours what it found.")
         trainings = len(methods) * len(seeds)
         show(Planned(notes=list(notes), lines=[f"{counted(trainings, 'training')}."], trainings=trainings))
-        rows, best = train_all(run, trainer, methods, free, seeds, train_on, judged_on, show)
+        with TrainerPool(trainer, train_row, where) as pool:
+            rows, best = train_all(run, pool, methods, free, seeds, train_on, judged_on, show)
         if best is not None and any(takes_best(method) for method in methods.values()):
             notes.append(f"The best free policy, by validation data, is {best}.")
         controls = [name for name, method in methods.items() if isinstance(method, Longer | Soup)]
@@ -126,7 +137,7 @@ def compare(
 
 def train_all(
     run: Run,
-    trainer: Trainer,
+    pool: TrainerPool,
     methods: Mapping[str, Method],
     free: Sequence[str],
     seeds: Sequence[int],
@@ -136,15 +147,18 @@ def train_all(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """A row for each seed and method, and the best free policy, which the controls take: free policies come first."""
     rows: dict[tuple[int, str], dict[str, Any]] = {}
+    trainer = pool.trainer
     training_passes = trainer.total_steps * trainer.passes_per_step
     best: str | None = None
     for part in (free, [name for name in methods if name not in free]):
         if rows:
             best = Comparison(trainer.task.metric, list(rows.values()), free, judged_on).best_free
+        chosen = {name: with_best_free(methods[name], methods.get(best or "")) for name in part}
+        jobs = {f"train/{name}/{seed}": (chosen[name], seed, train_on) for seed in seeds for name in part}
+        results = pool.run({key: job for key, job in jobs.items() if run.find(key) is None})
         for seed in seeds:
             for name in part:
-                method = with_best_free(methods[name], methods.get(best or ""))
-                unit = run.unit(f"train/{name}/{seed}", partial(train_and_judge, trainer, method, seed, train_on))
+                unit = run.unit(f"train/{name}/{seed}", lambda: (next(results), None))  # noqa: B023
                 cost = round((unit.forward + unit.backward) / training_passes, 3)
                 rows[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
                 figures = {key: value for key, value in unit.value.items() if key != "failed"}
@@ -196,8 +210,12 @@ def check_policy(place: str, policy: PolicyLike, data: Dataset) -> Method:
     return method
 
 
-def train_and_judge(trainer: Trainer, method: Method, seed: int, train_on: str) -> tuple[dict[str, Any], None]:
-    """A training and its metric on each split; with several groups, also in each and the worst. Or why it failed."""
+def train_row(trainer: Trainer, common: None, job: tuple[Method, int, str]) -> dict[str, Any]:  # noqa: ARG001
+    """The row of a method, a seed and the samples to train on.
+
+    It has the metric on each split and, with several groups, in each and the worst; or why the training failed.
+    """
+    method, seed, train_on = job
     data, metric = trainer.data, trainer.task.metric
 
     def work() -> dict[str, Any]:
@@ -211,7 +229,7 @@ def train_and_judge(trainer: Trainer, method: Method, seed: int, train_on: str) 
         return row
 
     row, failed = attempt(work)
-    return ({"failed": failed} if row is None else row), None
+    return {"failed": failed} if row is None else row
 
 
 def by_group(trainer: Trainer, state: State, split: str) -> dict[str, float | None]:

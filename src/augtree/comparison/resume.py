@@ -13,7 +13,7 @@ from augtree.comparison.compare import compare
 from augtree.comparison.result import Comparison
 from augtree.comparison.train import Trained, train
 from augtree.data import Dataset
-from augtree.errors import RunError
+from augtree.errors import ArgumentError, RunError
 from augtree.evaluation.evaluate import check_policy, evaluate_methods, task_for
 from augtree.evaluation.leakage import KnownLabels
 from augtree.evaluation.protocols import find_protocol
@@ -21,12 +21,15 @@ from augtree.evaluation.result import Evaluation
 from augtree.forests import ForestResult, fit_forest, search_forest
 from augtree.policies import Tree
 from augtree.runs.events import Watch
+from augtree.runs.executors import Executor, executor_of
 from augtree.runs.spec import Restored, Transforms, restore, restore_space
 from augtree.runs.store import checked_spec
 from augtree.search import SearchOptions, TreeResult, search_tree
 from augtree.search.options import restore_scorer
 from augtree.tasks import Task
 
+PARALLEL = ("search", "forest", "compare")
+"""The kinds of runs whose parts can run elsewhere."""
 Result = TreeResult | ForestResult | Comparison | Evaluation | Trained
 
 
@@ -38,6 +41,7 @@ def resume(
     transforms: Transforms = (),
     budget: str | float | None = None,
     workers: int = 1,
+    executor: Executor | str | None = None,
     watch: Watch | None = None,
 ) -> Result:
     """Go on with a run of any kind; the result is the same as without the interruption.
@@ -55,7 +59,9 @@ def resume(
     budget
         A larger budget, for a search by density or retrain that its budget ended.
     workers
-        Cool-downs, searches of groups or classifiers side by side; the result is the same.
+        Cool-downs, searches of groups, trainings of a comparison or classifiers side by side; the result is the same.
+    executor
+        As in `search_tree` and `compare`, for their runs and those of forests; it need not be that of before.
     watch
         Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
@@ -78,8 +84,11 @@ def resume(
         raise RunError(f"{folder} {rule}, got {kind!r}")
     if "scorer" in spec:
         restore_scorer(spec["scorer"], Path(folder))  # refused before the data, which may take long to read
+    if executor is not None and kind not in PARALLEL:
+        raise ArgumentError("executor", f"must be left out for a run of the kind {kind}", executor)
+    executor_of(executor, workers)
     run = restore(folder, data, task, transforms)
-    return RESUMES[kind](run, budget=budget, workers=workers, watch=watch)
+    return RESUMES[kind](run, budget=budget, workers=workers, executor=executor, watch=watch)
 
 
 def resume_search(run: Restored, *, watch: Watch | None, **more: Any) -> TreeResult:
@@ -127,10 +136,13 @@ def resume_training(run: Restored, *, watch: Watch | None, **_: Any) -> Trained:
     return train(run.data, run.task, policy, seed=run.spec["seed"], out=run.folder, watch=watch)
 
 
-def resume_comparison(run: Restored, *, watch: Watch | None, **_: Any) -> Comparison:
+def resume_comparison(
+    run: Restored, *, workers: int, executor: Executor | str | None, watch: Watch | None, **_: Any
+) -> Comparison:
     """Go on with a comparison."""
     methods = {name: restore_method(run.spec["policies"][name], run.reader) for name in run.spec["order"]}
     arguments = {name: run.spec[name] for name in ("seeds", "train_on")}
+    arguments |= {"workers": workers, "executor": executor}
     return compare(run.data, run.task, methods, **arguments, out=run.folder, watch=watch)
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +12,16 @@ import numpy as np
 import torch
 
 from augtree.data import Dataset
-from augtree.errors import ArgumentError, printable
+from augtree.errors import RunError, printable
 from augtree.runs.events import Event, Watch, silent
+from augtree.runs.executors import Executor
 from augtree.runs.store import Run
-from augtree.search.branches import CONTEXT, WORKER_DIED
 from augtree.search.result import TreeResult
 from augtree.search.search import search_tree
 from augtree.tasks import Task
-from augtree.transforms import Space
+from augtree.training.device import device_of
+from augtree.transforms import Space, Transform
 
-Job = dict[str, Any]
-"""The arguments of a group's search."""
 LONGEST = 60
 """A folder's name has at most this many letters of its group's name."""
 
@@ -59,53 +54,59 @@ class GroupFinished(Event):
         return [f"Group {printable(self.group)} ({place}): {self.tree}, {self.trainings:.1f} trainings."]
 
 
+@dataclass(frozen=True)
+class GroupSearch:
+    """The search for a group's tree, from its data and its folder."""
+
+    task: Task
+    space: list[Transform]
+    arguments: dict[str, Any]
+    run: Path | None
+    """The folder of the whole run."""
+    threads: int
+
+    def __call__(self, watch: Watch | None, argument: tuple[Dataset, str]) -> TreeResult:
+        data, name = argument
+        torch.set_num_threads(self.threads)
+        if self.run is not None and not self.run.is_dir():
+            raise RunError(f"{self.run} must be a folder that every worker can reach, but one cannot")
+        out = None if self.run is None else self.run / "groups" / name
+        return search_tree(data, self.task, self.space, **self.arguments, out=out, watch=watch or silent)
+
+
 def trees_of_groups(
-    data: Dataset, task: Task, space: Space, run: Run, arguments: dict[str, Any], workers: int, watch: Watch
+    data: Dataset, task: Task, space: Space, run: Run, arguments: dict[str, Any], executor: Executor, watch: Watch
 ) -> dict[str, TreeResult]:
     """Lines 1 to 3 of Algorithm 2: a tree for each group, from its own samples alone."""
-    jobs: dict[str, Job] = {}
-    for i, name in enumerate(data.group_names):
-        own = {"data": group_alone(data, name), "out": folder_of(run.folder, i, name)}
-        jobs[name] = {**arguments, **own, "task": task, "space": list(space)}
-    results = search_all(jobs, workers, watch)
-    return {name: results[name] for name in data.group_names}
-
-
-def search_all(jobs: dict[str, Job], workers: int, watch: Watch) -> dict[str, TreeResult]:
-    """Do all searches, as many side by side as there are workers."""
-    results: dict[str, TreeResult] = {}
-    if workers == 1 or len(jobs) == 1:
-        for number, (name, job) in enumerate(jobs.items(), 1):
-            watch(GroupStarted(name, number, len(jobs), str(job["data"])))
-            results[name] = search_tree(**job, watch=watch)
+    executor.check_device(device_of(task.device).type)
+    groups = {name: (group_alone(data, name), folder_name(i, name)) for i, name in enumerate(data.group_names)}
+    folder = run.folder and run.folder.resolve()
+    search = GroupSearch(task, list(space), arguments, folder, torch.get_num_threads())
+    results = search_all(search, groups, executor, watch)
+    if run.folder is None:
         return results
-    others = set(active_children())
-    with ProcessPoolExecutor(min(workers, len(jobs)), CONTEXT, begin_worker, (torch.get_num_threads(),)) as pool:
-        try:
-            # Pickled here: by itself, torch would send every tensor of every graph as an open file.
-            futures = {pool.submit(search_packed, pickle.dumps(job)): name for name, job in jobs.items()}
-            for number, future in enumerate(as_completed(futures), 1):
-                name, result = futures[future], future.result()
-                results[name] = result
-                tree, trainings = str(result.tree) if len(result.tree) else "empty", result.cost.training_equivalents
-                watch(GroupFinished(name, number, len(jobs), tree, trainings))
-        except BrokenProcessPool as error:
-            raise ArgumentError("workers", WORKER_DIED, workers) from error
-        except BaseException:
-            for child in set(active_children()) - others:  # finished searches are in their folders
-                child.terminate()
-            raise
-    return results
+    return {name: replace(found, out=run.folder / "groups" / groups[name][1]) for name, found in results.items()}
 
 
-def search_packed(job: bytes) -> TreeResult:
-    """Search one group's tree in a worker, which gets its arguments pickled."""
-    return search_tree(**pickle.loads(job), watch=silent)  # noqa: S301 - never from a file
+def search_all(
+    search: GroupSearch, groups: dict[str, tuple[Dataset, str]], executor: Executor, watch: Watch
+) -> dict[str, TreeResult]:
+    """Do all searches, as many side by side as there are workers."""
+    if not executor.remote or len(groups) == 1:
+        results = {}
+        for number, (name, group) in enumerate(groups.items(), 1):
+            watch(GroupStarted(name, number, len(groups), str(group[0])))
+            results[name] = search(watch, group)
+        return results
+    done: list[str] = []
 
+    def report(name: str, result: TreeResult) -> None:
+        done.append(name)
+        tree, trainings = str(result.tree) if len(result.tree) else "empty", result.cost.training_equivalents
+        watch(GroupFinished(name, len(done), len(groups), tree, trainings))
 
-def begin_worker(threads: int) -> None:
-    """Give a worker as many threads as its parent has."""
-    torch.set_num_threads(threads)
+    with executor.pool(search) as pool:  # finished searches are in their folders, also where this is interrupted
+        return dict(pool.run(groups, report=report))
 
 
 def group_alone(data: Dataset, group: str) -> Dataset:
@@ -115,7 +116,7 @@ def group_alone(data: Dataset, group: str) -> Dataset:
     return replace(part, name=f"{data.name}[{group}]", groups=np.zeros(len(part), np.int64), group_names=(group,))
 
 
-def folder_of(folder: Path | None, number: int, group: str) -> Path | None:
-    """The folder of a group's search."""
+def folder_name(number: int, group: str) -> str:
+    """The name of the folder of a group's search."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", group)[:LONGEST]
-    return None if folder is None else folder / "groups" / f"{number:02d}-{plain}"
+    return f"{number:02d}-{plain}"

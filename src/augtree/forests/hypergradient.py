@@ -60,7 +60,7 @@ class Hypergradient:
         self.groups = data.group_names
         self.train_rows = rows_of_groups(self.trainer)
         self.outer_rows = [data.indices("val", group) for group in self.groups]
-        self.size = self.options.batch or max(MIN_GROUP_BATCH, self.trainer.batch_size // len(self.groups))
+        self.size = group_batch(self.trainer, self.options)
         task = self.trainer.task
         self.decay = (
             task.effective_weight_decay if task.optimizer == "sgd" else 0.0
@@ -200,6 +200,19 @@ class Hypergradient:
             outputs = self.trainer.outputs(inputs, len(labels), self.trainer.model).float()
         losses = self.trainer.output_losses(outputs, labels)
         return outputs, losses.view(len(self.groups), -1).mean(1)
+
+
+def group_batch(trainer: Trainer, options: Weighting) -> int:
+    """The samples of each group in an estimate."""
+    return options.batch or max(MIN_GROUP_BATCH, trainer.batch_size // len(trainer.data.group_names))
+
+
+def most_passes(trainer: Trainer, options: Weighting) -> int:
+    """The most samples that go through the model in an estimate, forward and backward."""
+    groups, views = len(trainer.data.group_names), trainer.views
+    forward = (1 + (options.solver == "series") * options.iterations) * views + (options.outer == "val")
+    backward = 2 * views * (options.iterations + 1 + (options.d == "cosine") * groups)
+    return groups * group_batch(trainer, options) * (forward + backward)
 
 
 def rows_of_groups(trainer: Trainer) -> list[Rows]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.func import functional_call
 
+from augtree.errors import lacks_memory
 from augtree.forests.linear_solvers import Product
 
 OutputsOf = Callable[[Callable[[Any], Any]], Tensor]
@@ -107,9 +108,9 @@ def has_forward_mode(outputs_of: OutputsOf, model: nn.Module) -> bool:
     v = torch.randn(sum(p.numel() for p in parameters), generator=draw).to(outputs)
     try:
         forward = forward_jvp(outputs_of, model)(v)
-    except torch.OutOfMemoryError:
-        raise
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError) as error:
+        if lacks_memory(error):
+            raise
         return False
     for _ in range(MODE_CHECKS):  # u (J v) = (J^T u) v
         u = torch.randn(outputs.shape, generator=draw).to(outputs)

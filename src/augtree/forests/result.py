@@ -13,7 +13,8 @@ from torch import nn
 
 from augtree.data import Dataset
 from augtree.data.groups import ALL
-from augtree.errors import ArgumentError, printable
+from augtree.errors import ArgumentError
+from augtree.forests.verdict import verdict_lines
 from augtree.policies import Forest
 from augtree.search.play import factor_in_words
 from augtree.search.result import TreeResult
@@ -103,20 +104,8 @@ class ForestResult:
         return "test" if "test" in self.measures else "val"
 
     def verdict(self) -> str:
-        """The model's metric on average and in the worst group, in a sentence or two."""
-        split = self.judged_on
-        mine, worst = self.average(split), self.worst(split)
-        if mine is None or worst[1] is None:
-            return f"There is no {self.metric} on the {split} data: no class has both labels there."
-        text = f"{self.metric} on {split} data: {mine:.4f} on average, {worst[1]:.4f} in the worst group"
-        text += f" ({printable(worst[0])})"
-        if not self.plain:
-            return f"{text}."
-        before, (name, lowest) = self.average(split, self.plain), self.worst(split, self.plain)
-        return (
-            f"{text}; without augmentation and weights {before:.4f} and {lowest:.4f} ({printable(name)})."
-            " One training each: see compare for the spread."
-        )
+        """The model's metric on average and in the worst group; what left play in each group, and why."""
+        return " ".join(verdict_lines(self))
 
     def table(self) -> list[dict[str, Any]]:
         """A row for each split and group."""

@@ -27,9 +27,9 @@ from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.progress import shown
 from augtree.runs.events import Note, Watch
+from augtree.runs.executors import Executor
 from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.runs.store import Run, read_spec
-from augtree.search.branches import check_sendable
 from augtree.search.cooldown_search import without_preprocess
 from augtree.search.options import H, SearchOptions
 from augtree.search.result import TreeResult, cost_of
@@ -61,6 +61,7 @@ def search_forest(
     budget: str | float | None = None,
     check: float = 0.0,
     workers: int = 1,
+    executor: Executor | str | None = None,
     method: str = "shared",
     plain: bool = False,
     pairs: bool = False,
@@ -90,6 +91,8 @@ def search_forest(
         As in `search_tree`; with method "paper", for each group's search.
     workers
         Cool-downs (with method "paper": searches) side by side; the result is the same.
+    executor
+        As in `search_tree`.
     method
         shared or paper.
     plain
@@ -125,6 +128,7 @@ def search_forest(
         budget=budget,
         check=check,
         workers=workers,
+        executor=executor,
     )
     if options.by_cooldown != (method == "shared"):
         rule = "must be cooldown with method shared, and another with method paper"
@@ -132,8 +136,7 @@ def search_forest(
     check_data(data, space)
     check_groups(data)
     options.scorer_options.check(task)
-    if options.workers > 1:
-        check_sendable(task, space, options.workers)
+    options.used_executor.check_sendable("the task or a transform", task, list(space))
     plain_options = {"plain": plain, "pairs": pairs}
     more = {**options.spec(), "check": options.check, "method": method, "weighting": weights.spec(), **plain_options}
     if method == "paper":
@@ -197,8 +200,8 @@ def search_by_paper(
             task.check(group_alone(data, group))
         for note in run.notes:
             show(Note(note))
-        arguments = options.arguments("method", "workers")
-        results = trees_of_groups(data, task, space, run, arguments, options.workers, show)
+        arguments = options.arguments("method", "workers", "executor")
+        results = trees_of_groups(data, task, space, run, arguments, options.used_executor, show)
         folder = None if run.folder is None else run.folder / "fit"
         trees = {group: result.tree for group, result in results.items()}
         remove_other_fit(folder, trees)

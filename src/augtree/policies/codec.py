@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["KNOWN", "LARGEST_FILE", "Reader", "encoded", "load", "save", "to_jso
 
 LINE = 100
 """The longest line of a file, in characters."""
+IN_A_RUN = ("tree.json", "forest.json", "policy.json")
+"""What a run's folder calls its policy: a search's, a forest's, a training's."""
 
 
 def to_json(policy: Policy) -> str:
@@ -96,12 +99,12 @@ def save(policy: Policy, path: str | Path) -> None:
 
 
 def load(path: str | Path, *, transforms: Iterable[Transform | type[Transform]] = ()) -> Any:
-    """Read a policy (a tree, a forest or a transform) from a file; none of its content is run.
+    """Read a policy (a tree, a forest or a transform) from a file or a run; none of its content is run.
 
     Parameters
     ----------
     path
-        The JSON file.
+        The JSON file, or the folder of a run that has one.
     transforms
         What the file names but augtree does not have: your wrapped functions, your own classes.
 
@@ -116,5 +119,16 @@ def load(path: str | Path, *, transforms: Iterable[Transform | type[Transform]] 
     Tree(1: Dim p=0.5)
 
     """
-    path = Path(path)
+    is_run = os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises where a name is too long)
+    path = policy_in(Path(path)) if is_run else Path(path)
     return Reader(path, transforms).policy(read_text(path))
+
+
+def policy_in(folder: Path) -> Path:
+    """The policy of a run's folder."""
+    found = next((folder / name for name in IN_A_RUN if (folder / name).is_file()), None)
+    if found is None:
+        rule = f"a folder must be that of a run with a policy ({', '.join(IN_A_RUN)}), but there is none"
+        hint = " yet: the run is not done" if (folder / "spec.json").is_file() else ""
+        raise PolicyFileError(folder, "", rule + hint)
+    return found

@@ -50,8 +50,6 @@ NAMED: dict[str, Callable[[int], Policy]] = {
     "graphcl": lambda fill: graphcl(),  # noqa: ARG005
 }
 """By name, with what geometry uncovers."""
-IN_A_RUN = ("tree.json", "forest.json", "policy.json")
-"""What a run's folder calls its policy: a search's, a forest's, a training's."""
 
 
 def find(policy: str, fill: int = FILL) -> Policy:
@@ -61,14 +59,4 @@ def find(policy: str, fill: int = FILL) -> Policy:
     if not Path(policy).exists():
         hint = nearest(policy.lower(), NAMED)
         raise PolicyFileError(policy, "", f"there is no such file, and the names are {', '.join(NAMED)}{hint}")
-    return load(policy_in(Path(policy)) if Path(policy).is_dir() else policy)  # type: ignore[no-any-return]
-
-
-def policy_in(folder: Path) -> Path:
-    """The policy of a run's folder."""
-    found = next((folder / name for name in IN_A_RUN if (folder / name).is_file()), None)
-    if found is None:
-        rule = f"a folder must be that of a run with a policy ({', '.join(IN_A_RUN)}), but there is none"
-        hint = " yet: the run is not done" if (folder / "spec.json").is_file() else ""
-        raise PolicyFileError(folder, "", rule + hint)
-    return found
+    return load(policy)  # type: ignore[no-any-return]

@@ -121,6 +121,8 @@ class Reader:
 
     def policy(self, text: str) -> Policy:
         """The policy that the text describes."""
+        if not isinstance(text, str):
+            raise self.fail((), f"a policy must be text, got {shown(text)}")
         document = self.document(text)
         if not isinstance(document, dict):
             raise self.fail((), f"a policy must be a JSON object, got {shown(document)}")

@@ -41,6 +41,8 @@ class Checkpoints:
     def save(self, key: str, state: State) -> dict[str, Any]:
         """Write a state; the result belongs into the unit's value, from which `model` reads the state."""
         path, sha256 = self.path(key), ""
+        if not state.is_finite:
+            raise self.trainer.diverged(state, f" ({key}); nothing of this part was kept")
         if path is not None:
             plain = {name: tensor.detach().cpu().contiguous() for name, tensor in state.tensors.items()}
             content = need("safetensors.torch", "train").save(plain, {"step": str(state.step)})
@@ -65,15 +67,16 @@ class Checkpoints:
         self, key: str, value: Mapping[str, Any], train: Callable[[], State], state: State | None = None
     ) -> LazyState:
         """The state of a unit, given its value; `train` makes it again where its file is lost."""
+        sha256, step = value["sha256"], value["step"]  # all that is kept of the value: there may be many
 
         def load() -> State:
             path = self.path(key)
             content = b"" if path is None else read_file(path)
-            if hashlib.sha256(content).hexdigest() != value["sha256"]:  # missing or damaged
+            if hashlib.sha256(content).hexdigest() != sha256:  # missing or damaged
                 return self.uncounted(train)
             tensors = need("safetensors.torch", "train").load(content)
             moved = {name: tensor.to(self.trainer.device) for name, tensor in tensors.items()}
-            return State(moved, value["step"])
+            return State(moved, step)
 
         return LazyState(load, state)
 

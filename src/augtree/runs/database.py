@@ -29,6 +29,8 @@ HASH = "sha256 TEXT NOT NULL DEFAULT ''"
 HASHED_TABLES = {name: f"{text[:-1]}, {HASH})" for name, text in TABLES.items()}
 COLUMNS = {"units": "key, value, losses, forward, backward, seconds", "facts": "key, value"}
 """What is hashed."""
+KINDS = {"units": (str, str, bytes | None, int, int, int | float), "facts": (str, str)}
+"""The types of these columns, which SQLite itself does not hold to."""
 
 WRITER_TIMEOUT = 300
 """The seconds for which a writer waits for readers: a long run must not end because somebody looks at it."""
@@ -98,21 +100,25 @@ class Database:
             for number, found, *row in piece:
                 if number <= last:
                     raise self.damaged(f"the rows of {name} are out of order")
-                if found != hash_of(row):
+                right = all(isinstance(cell, kind) for cell, kind in zip(row, KINDS[name], strict=True))
+                if not right or found != hash_of(row):
                     raise self.damaged(f"the {name[:-1]} {row[0]!r} is not what was recorded")
                 last = number
 
     def read(self, query: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         """The rows of a query."""
         with self.explained():
-            yield from self.connection.execute(query, values)
+            for row in self.connection.execute(query, values):  # noqa: UP028 - `yield from` would close the cursor late
+                yield row
 
-    def write(self, table: str, row: Row, verb: str = "INSERT") -> None:
-        """Write a row, with its hash, in a transaction of its own."""
-        marks = ", ".join("?" * (len(row) + 1))
-        query = f"{verb} INTO {table} ({COLUMNS[table]}, sha256) VALUES ({marks})"
+    def write(self, table: str, row: Row, verb: str = "INSERT", facts: Sequence[Row] = ()) -> None:
+        """Write a row, with its hash, in a transaction of its own; perhaps with facts, which replace earlier ones."""
+        rows = [(table, row, verb), *(("facts", fact, "INSERT OR REPLACE") for fact in facts)]
         with self.explained(), self.connection:
-            self.connection.execute(query, (*row, hash_of(row)))
+            for place, values, how in rows:
+                marks = ", ".join("?" * (len(values) + 1))
+                query = f"{how} INTO {place} ({COLUMNS[place]}, sha256) VALUES ({marks})"
+                self.connection.execute(query, (*values, hash_of(values)))
 
     def close(self) -> None:
         """Close the file."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ class Planned(Event):
     scorings: int = 0
 
     def describe(self) -> Sequence[str]:
-        return [*self.notes, *self.lines]
+        return [*self.lines, *self.notes]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,15 @@ class Note(Event):
 
     def describe(self) -> Sequence[str]:
         return [self.text]
+
+
+WATCH: ContextVar[Watch] = ContextVar("watch", default=silent)
+"""Who watches what runs now; `augtree.progress.shown` sets it."""
+
+
+def tell(text: str) -> None:
+    """Send a note from where no watcher is at hand."""
+    WATCH.get()(Note(text))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import torch
-
-from augtree.errors import RunError
+from augtree.errors import RunError, lacks_memory
 
 Value = TypeVar("Value")
 LONGEST_REASON = 300
@@ -37,7 +35,9 @@ def attempt(work: Callable[[], Value]) -> tuple[Value | None, str]:
     """
     try:
         return work(), ""
-    except (BudgetSpentError, MemoryError, torch.OutOfMemoryError, OSError, RunError):
+    except (BudgetSpentError, OSError, RunError):
         raise
     except Exception as error:
+        if lacks_memory(error):
+            raise
         return None, " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]

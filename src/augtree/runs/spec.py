@@ -14,8 +14,9 @@ import torch
 
 from augtree import data as data_sets
 from augtree.data import Dataset
-from augtree.errors import DataError, RunError
+from augtree.errors import DataError, RunError, shown
 from augtree.policies.codec import Reader, to_json
+from augtree.runs.events import tell
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.runs.warnings import run_warnings
 from augtree.tasks import TASKS, Task
@@ -41,12 +42,27 @@ def begin_run(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer,
     run = Run.begin(out, {**spec, **begins})
     try:
         run.meter = lambda: (trainer.passes.forward, trainer.passes.backward)
+        trainer.halved = run.fact("halved", default=False)
+        run.new_facts = lambda: new_facts(run, trainer)
         run.notes = [*run.notes, *changed_surroundings(run, trainer), *run_warnings(trainer, spec["kind"])]
         run.record_fact("status", "begun")
+        if trainer.halved:
+            tell(HALVED.format(trainer.device))
     except BaseException:
         run.close()
         raise
     return run
+
+
+HALVED = "Judging ran out of memory on {}: it goes on with half as many samples at once (last digits may change)."
+"""What the user is told, and again when the run is resumed."""
+
+
+def new_facts(run: Run, trainer: Trainer) -> dict[str, Any]:
+    """What the trainer has found out, to be recorded with the unit in which it did."""
+    if trainer.halved and not run.fact("halved", default=False):
+        tell(HALVED.format(trainer.device))
+    return {"halved": True} if trainer.halved else {}
 
 
 def changed_surroundings(run: Run, trainer: Trainer) -> Iterator[str]:
@@ -96,8 +112,21 @@ def restore(
     """What a run is about; data in arrays, models and transforms of the user's own must be given again."""
     path = Path(folder)
     spec, reader = read_spec(path), Reader(path / "spec.json", transforms)
+    check_parts(spec, path)
     data = restore_data(spec["data"], path, data)
     return Restored(path, spec, data, task or restore_task(spec["task"], reader), reader)
+
+
+PARTS = {"data": ("name", "source", "fingerprint"), "task": ("task", "model", "preprocess")}
+"""What every specification has, and what is in it."""
+
+
+def check_parts(spec: Mapping[str, Any], folder: Path) -> None:
+    """Raise where the specification is not that of a run."""
+    for name, keys in PARTS.items():
+        part = spec.get(name)
+        if not isinstance(part, Mapping) or any(key not in part for key in keys):
+            raise RunError(f"{folder / 'spec.json'}: /{name} must have {', '.join(keys)}, got {shown(part)}")
 
 
 def restore_data(spec: Mapping[str, Any], folder: Path, data: Dataset | None = None) -> Dataset:
@@ -114,7 +143,7 @@ def source_arguments(source: Any, folder: Path) -> dict[str, Any]:
     """Where the data of a run came from, as arguments of `augtree.data.load`."""
     try:
         inspect.signature(data_sets.load).bind(**source)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         rule = "/data/source must be arguments of augtree.data.load"
         raise RunError(f"{folder / 'spec.json'}: {rule} ({error})") from error
     return dict(source)
@@ -122,15 +151,20 @@ def source_arguments(source: Any, folder: Path) -> dict[str, Any]:
 
 def restore_task(spec: Mapping[str, Any], reader: Reader) -> Task:
     """The task of a run."""
-    if spec.get("task") not in TASKS:
-        raise RunError(f"a run's task must be one of {', '.join(TASKS)}, got {spec.get('task')!r}")
+    kind = spec["task"]
+    if not isinstance(kind, str) or kind not in TASKS:
+        raise RunError(f"a run's task must be one of {', '.join(TASKS)}, got {shown(kind)}")
     arguments = {key: value for key, value in spec.items() if key != "task"}
-    if not isinstance(arguments["model"], str):
-        function = arguments["model"]["function"]
-        raise RunError(f"the run's model is a function ({function}): give the task again, task=...")
+    model = arguments["model"]
+    if not isinstance(model, str):
+        function = model.get("function") if isinstance(model, Mapping) else model
+        raise RunError(f"the run's model is a function ({shown(function)[1:-1]}): give the task again, task=...")
     if arguments["preprocess"] not in (None, "default"):
         arguments["preprocess"] = reader.policy(arguments["preprocess"])
-    return TASKS[spec["task"]](**arguments)
+    try:
+        return TASKS[kind](**arguments)
+    except TypeError as error:
+        raise RunError(f"{reader.path}: /task must be arguments of {kind} ({error})") from error
 
 
 def space_spec(space: Space) -> dict[str, Any]:

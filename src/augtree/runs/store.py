@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from augtree.errors import OtherRunError, RunError, TransformError
+from augtree.errors import OtherRunError, OutOfMemoryError, RunError, TransformError, lacks_memory, printable, shown
 from augtree.files import check_folder, make_folder, remove_torn_files
 from augtree.runs import faults
-from augtree.runs.database import COLUMNS, Database, lost_work, write_file, writing
+from augtree.runs.database import COLUMNS, Database, lost_work, resume, write_file, writing
 
 VERSION = 1
 
@@ -50,6 +50,8 @@ class Run:
         self.folder, self.spec, self.store, self.lock = folder, spec, store, lock
         self.meter: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """Forward and backward passes so far; whoever trains models sets it."""
+        self.new_facts: Callable[[], Mapping[str, Any]] = dict
+        """Facts that the work of a unit has brought, which are recorded with it; whoever trains models sets it."""
         self.notes: list[str] = []
         self.fresh = 0
         """Units done by this process."""
@@ -127,11 +129,17 @@ class Run:
             value, losses = work()
         except TransformError as error:
             raise TransformError(f"{error} (while {key} was computed): {self.after_failure}") from error
+        except Exception as error:
+            if not lacks_memory(error):
+                raise
+            what = str(error) if isinstance(error, OutOfMemoryError) else f"out of memory: {printable(str(error))}"
+            raise OutOfMemoryError(f"{what} (while {key} was computed){self.after_lack_of_memory}") from error
         seconds, after = round(time.perf_counter() - begin, 4), self.meter()
         text = to_json(f"the value of {key}", value)
         row = (key, text, pack(losses), int(after[0] - before[0]), int(after[1] - before[1]), seconds)
         faults.point("unit.computed")
-        self.store.write("units", row)
+        facts = [(name, to_json(name, fact)) for name, fact in self.new_facts().items()]
+        self.store.write("units", row, facts=facts)
         self.fresh += 1
         faults.point("unit.recorded")
         return self.unpack(row)  # as a resumed run will read it
@@ -141,6 +149,11 @@ class Run:
         """What can be done after a transform has failed."""
         mend = "correct it" if self.folder is None else f"correct it and resume {self.folder}"
         return f"{mend}, or leave it out and begin a new run; nothing of this step was kept"
+
+    @property
+    def after_lack_of_memory(self) -> str:
+        """What can be done after memory ran out."""
+        return f"; what is finished is kept: free memory, then {resume(self.folder)}" if self.folder else ""
 
     def find(self, key: str) -> Unit | None:
         """A finished unit, or None."""
@@ -179,8 +192,11 @@ class Run:
     def unpack(self, row: tuple[Any, ...]) -> Unit:
         """A row of the store as a unit."""
         key, value, losses, forward, backward, seconds = row
+        found = self.parsed(f"the unit {shown(key)}", value)
+        if not isinstance(found, dict) or len(losses or b"") % 8:
+            raise self.store.damaged(f"the unit {shown(key)} has other kinds of values")
         array = None if losses is None else np.frombuffer(losses, "<f8").astype(np.float64)
-        return Unit(key, self.parsed(f"the unit {key!r}", value), array, forward, backward, seconds)
+        return Unit(key, found, array, forward, backward, seconds)
 
     def parsed(self, what: str, text: str) -> Any:
         """A recorded value."""

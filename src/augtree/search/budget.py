@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ TIMED = 10
 """The timed steps that predict the length of a search."""
 MIN_PLAN_SHARE = 0.05
 """The least share of the budget that the plan gets, however much judging costs."""
+ROUNDING = 1e-6
+"""A budget is this many tenths of a training above what is needed, since sums are rounded."""
 INFINITY = float("inf")
 
 
@@ -29,7 +32,9 @@ class Budget:
     seconds_per_training: float
 
     def __str__(self) -> str:
-        return f"{self.trainings:.2g} trainings, about {duration(self.trainings * self.seconds_per_training)} here"
+        count = f"{self.trainings:.2g}" if self.trainings < 10 else f"{self.trainings:,.0f}"
+        unit = "training" if count == "1" else "trainings"
+        return f"{count} {unit}, about {duration(self.trainings * self.seconds_per_training)} here"
 
 
 def duration(seconds: float) -> str:
@@ -63,21 +68,35 @@ def budget_for(context: ScoringContext, policy: Policy, limits: Limits) -> Budge
 
 def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) -> Plan:
     """How the budget is divided; the costs include judging and averaging."""
+    looks, last, overhead = costs_of(options, trainer, plays)
+    available = max(MIN_PLAN_SHARE * budget.trainings, budget.trainings - overhead)
+    return options.plan(available, options.looks_in(trainer.total_steps).at, looks, last)
+
+
+def budget_for_a_look(options: Cooldown, trainer: Trainer, plays: Plays) -> float:
+    """The least budget that has room for a look, in tenths of a training."""
+    looks, last, overhead = costs_of(options, trainer, plays)
+    return math.ceil(10 * (options.least + looks[-1] + last + overhead) + ROUNDING) / 10
+
+
+def costs_of(options: Cooldown, trainer: Trainer, plays: Plays) -> tuple[list[float], float, float]:
+    """What each look, each of the last cool-downs, and timing and judging cost, in trainings."""
     training_steps = trainer.total_steps
     judging = len(trainer.data.indices("val")) / (training_steps * trainer.passes_per_step)
-    length = options.look_steps(training_steps) / training_steps
-    looks = [count * (length + judging) for count in cooldowns_of_looks(plays, len(options.looks))]
+    looks = options.looks_in(training_steps)
+    length = looks.steps / training_steps
+    costs = [count * (length + judging) for count in cooldowns_of_looks(plays, len(looks.at), styles=looks.styles)]
     last = options.cool + 3 * judging + options.renew * (options.last > 1) / training_steps / 2
-    available = max(MIN_PLAN_SHARE * budget.trainings, budget.trainings - 2 * TIMED / training_steps - judging)
-    return options.plan(available, looks, last)
+    return costs, last, 2 * TIMED / training_steps + judging
 
 
 def planned_steps(plan: Plan, options: Cooldown, trainer: Trainer, plays: Plays) -> int:
     """About how many steps a search takes, all cool-downs together."""
     training_steps = trainer.total_steps
-    cooldowns = sum(cooldowns_of_looks(plays, len(plan.looks)))
+    looks = options.looks_in(training_steps)
+    cooldowns = sum(cooldowns_of_looks(plays, len(plan.looks), styles=looks.styles))
     steps = round((plan.trunk + plan.last * plan.cool) * training_steps)
-    return steps + cooldowns * options.look_steps(training_steps)
+    return steps + cooldowns * looks.steps
 
 
 def describe_training(trainer: Trainer) -> str:
@@ -87,6 +106,6 @@ def describe_training(trainer: Trainer) -> str:
     return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
 
 
-def cooldowns_of_looks(plays: Plays, looks: int) -> list[int]:
+def cooldowns_of_looks(plays: Plays, looks: int, *, styles: bool) -> list[int]:
     """The number of cool-downs in each look."""
-    return [cooldowns_of_look(plays, first=i == 0, last=i == looks - 1) for i in range(looks)]
+    return [cooldowns_of_look(plays, first=i == 0, styles=styles and i == looks - 1) for i in range(looks)]

@@ -16,8 +16,8 @@ from augtree.runs import faults
 from augtree.runs.events import Planned
 from augtree.runs.failures import attempt
 from augtree.runs.store import Run
-from augtree.search.branches import branch_runner
-from augtree.search.budget import budget_for, describe_training, plan_for, planned_steps
+from augtree.search.branches import BranchRunner
+from augtree.search.budget import budget_for, budget_for_a_look, describe_training, plan_for, planned_steps
 from augtree.search.cooldowns import MIN_VAL_TO_CHOOSE, FinalCooldowns
 from augtree.search.grow import Growth, NodeBuilt, grow
 from augtree.search.importance import importances
@@ -34,10 +34,11 @@ from augtree.training.model_files import model_files
 from augtree.transforms import Space
 from augtree.transforms.base import Policy, Transform
 from augtree.transforms.failures import within
-from augtree.transforms.traits import EVERY_SAMPLE
 
 TRIAL_SAMPLES = 64
 """The number of samples that each transform is tried on before the trunk begins."""
+CALIBRATED = "; validation losses are calibrated (those at the model's best temperature)"
+"""What a reader should know of the losses that are shown."""
 TRIAL_SECONDS = 600.0
 """The longest that this may take for one transform; a function in `wrap` has its own limit for each sample."""
 
@@ -47,7 +48,7 @@ def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOp
     run, trainer, watch = context.run, context.trainer, context.watch
     scorer = cast(Cooldown, options.scorer)
     play, plan, notes = prepare_search(context, space, scorer, options.limits, (UNGROUPED,))
-    with branch_runner(trainer, options.workers) as runner:
+    with BranchRunner(trainer, options.used_executor) as runner:
         trunk = Trunk(context, runner, scorer, plan, {UNGROUPED: play}, watch)
         trunk.grow()
         cooldowns = FinalCooldowns(trunk)
@@ -97,8 +98,11 @@ def prepare_search(
     plays: Plays = dict.fromkeys(groups, play)
     budget = budget_for(context, play.mixture_with_shared_draws(), limits)
     plan = plan_for(scorer, budget, trainer, plays)
-    notes = [*failures, *few_samples(trainer), *plan_notes(plan)]
-    lines = (f"Model: {describe_training(trainer)}.", f"Budget: {budget}; {plan}.", f"In play: {play}.")
+    notes = [*failures, *few_samples(trainer)]
+    if not plan.looks:
+        notes.append(note_without_looks(budget_for_a_look(scorer, trainer, plays) if scorer.looks != () else None))
+    about = f"Model: {describe_training(trainer)}{'' if trainer.task.label_free else CALIBRATED}."
+    lines = (plan_in_words(plan), about, f"Budget: {budget}; {plan}.", f"In play: {play}.")
     steps = planned_steps(plan, scorer, trainer, plays)
     context.watch(Planned(notes=[*context.run.notes, *notes], lines=lines, steps=steps))
     return play, plan, notes
@@ -158,9 +162,8 @@ def metric_of(run: Run, name: str) -> float:
 
 def best_single(cooldowns: FinalCooldowns, play: Play) -> Tree:
     """The best of the last cool-downs' policies that is no mixture; the mixture where there was no other."""
-    whole = replace(play, out=play.out - {EVERY_SAMPLE})
-    mixtures = (whole.mixture(), whole.without([EVERY_SAMPLE]).mixture())
-    others = [c for c in cooldowns.done.values() if isinstance(c.policy, Tree) and c.policy not in mixtures]
+    mixture = play.mixture()
+    others = [c for c in cooldowns.done.values() if isinstance(c.policy, Tree) and c.policy != mixture]
     best = min(others, key=lambda cooled: mean(cooled.losses), default=None)
     return play.mixture() if best is None else cast(Tree, best.policy)
 
@@ -179,12 +182,21 @@ def few_samples(trainer: Trainer) -> Iterable[str]:
         yield f"Only {validation} validation samples: clear harm will be found, but policies cannot be told apart."
 
 
-def plan_notes(plan: Plan) -> Iterable[str]:
-    """A note where the budget is too small for looks."""
-    if not plan.looks:
-        yield (
-            "The budget has no room for looks: nothing is tested for harm, and everything stays in play (--budget)."
-        )
+def plan_in_words(plan: Plan) -> str:
+    """What will happen, in a sentence that explains the words of all later lines."""
+    looks = "on the way, short test trainings (looks) find out what harms, and that leaves play"
+    return (
+        "Plan: one model trains on a mixture of all transforms in play (the trunk);"
+        f" {looks if plan.looks else 'nothing is tested on the way (no looks)'};"
+        " at the end the learning rate falls to zero (cool-down)."
+    )
+
+
+def note_without_looks(enough: float | None) -> str:
+    """A note that there are no looks, with the budget that would have room for them."""
+    start = "There are no looks" if enough is None else "The budget has no room for looks"
+    hint = "" if enough is None else f" (--budget {enough:.1f} would have)"
+    return f"{start}{hint}: nothing is tested for harm, and everything stays in play."
 
 
 def closing_notes(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[str]:

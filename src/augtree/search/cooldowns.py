@@ -16,7 +16,6 @@ from augtree.policies.export import tree_in_words
 from augtree.runs.checkpoints import LazyState
 from augtree.runs.failures import BudgetSpentError
 from augtree.search.branches import Branch, Losses
-from augtree.search.factorial import Effect
 from augtree.search.grow import Built
 from augtree.search.play import Play
 from augtree.search.scorers.base import mean, se
@@ -26,15 +25,12 @@ from augtree.training.schedules import cooldown_rates
 from augtree.training.state import State, seed_of
 from augtree.transforms import AutoAugment, Identity, RandAugment, TrivialAugment
 from augtree.transforms.base import Policy, Transform
-from augtree.transforms.traits import EVERY_SAMPLE
 
 PRESETS = (RandAugment, TrivialAugment, AutoAugment)
 MIN_VAL_TO_CHOOSE = 100
 """The fewest validation samples to choose a policy by: with fewer, the mixture stays."""
 CHILD_P = 0.5
 """The probability of a child below the root that has no sibling."""
-
-HALF_AUGMENTED = ", half of the samples left alone"
 
 
 class CooledModel(NamedTuple):
@@ -88,23 +84,10 @@ class FinalCooldowns:
         return Built(new.transform, new.p, True, gain, error)
 
     def cool_mixture(self) -> None:
-        """The first two cool-downs, side by side: on the mixture, and on it with half of the samples unaugmented.
-
-        If the latter is clearly better, half of the samples stay unaugmented from here on. Where that is so already,
-        the two differ only in their random draws.
-        """
-        mixture, lighter = self.play.mixture(), self.play.without([EVERY_SAMPLE]).mixture()
+        """The first cool-down, on the mixture, and the second beside it, which differs only in its random draws."""
+        mixture = self.play.mixture()
         name = policy_name(mixture)
-        if self.remaining == 1:
-            self.run({name: mixture})
-        elif lighter == mixture:
-            self.run({name: mixture, f"{name}, again": mixture})
-        else:
-            self.run({name: mixture, f"{name}{HALF_AUGMENTED}": lighter})
-            whole, half = self.done.values()
-            winner, gain, error = self.best(whole, [half])
-            if len(whole.losses) >= MIN_VAL_TO_CHOOSE:
-                self.trunk.decide_share(Effect(gain, error), halve=winner is half)
+        self.run(dict.fromkeys((name, f"{name}, again")[: self.remaining], mixture))
 
     def roots(self) -> list[Tree]:
         """The published policies in play over the basics, RandAugment at its own strength first."""

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 Signs = NDArray[np.int64]
 MAX_POWER = 6
 """The largest design has 2 to this power runs."""
+NEGLIGIBLE = 0.0005
+"""Smaller differences of losses are shown as such."""
 
 
 class Effect(NamedTuple):
@@ -32,6 +34,17 @@ class Effect(NamedTuple):
     def z(self) -> float:
         """The harm in standard errors; 0 where there is no difference at all."""
         return self.harm / self.se if self.se > 0 else 0.0
+
+    @property
+    def size(self) -> str:
+        """The size of the difference, with the standard error.
+
+        >>> Effect(-0.25, 0.05).size, Effect(0.0001, 0.05).size, Effect(0.0001, 0.0001).size
+        ('0.250 ± 0.050', 'less than 0.001 ± 0.050', 'less than 0.001')
+        """
+        if abs(self.harm) >= NEGLIGIBLE:
+            return f"{abs(self.harm):.3f} ± {self.se:.3f}"
+        return "less than 0.001" + (f" ± {self.se:.3f}" if self.se >= NEGLIGIBLE else "")
 
 
 def signs(factors: int, spare: int = 0) -> Signs:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from augtree.errors import ArgumentError, RunError, number, one_of, whole_number
+from augtree.runs.executors import Executor, executor_of
 from augtree.search.scorers import SCORERS, Cooldown, Retrain, ScorerOptions
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
@@ -54,6 +55,8 @@ class SearchOptions:
     """Algorithm 1 (greedy), or all trees of two levels (exhaustive, needs retrain)."""
     workers: int = 1
     """The number of processes that run cool-downs; the result is the same."""
+    executor: Executor | str | None = None
+    """Where cool-downs run: serial, processes or ray; the result is the same."""
 
     def __post_init__(self) -> None:
         validated: dict[str, Any] = {
@@ -68,6 +71,7 @@ class SearchOptions:
         for name, value in validated.items():
             object.__setattr__(self, name, value)
         parse_budget(self.budget)
+        executor_of(self.executor, self.workers)
         if self.budget is not None and not isinstance(self.budget, str):
             object.__setattr__(self, "budget", float(self.budget))
         if self.method == "exhaustive" and not isinstance(self.scorer, Retrain):
@@ -82,6 +86,11 @@ class SearchOptions:
     def by_cooldown(self) -> bool:
         """Whether the search is one training from a trunk, and ends with a finished model."""
         return isinstance(self.scorer, Cooldown)
+
+    @property
+    def used_executor(self) -> Executor:
+        """The executor that `executor` and `workers` mean."""
+        return executor_of(self.executor, self.workers)
 
     @property
     def limits(self) -> Limits:

@@ -45,7 +45,8 @@ class Play:
     def __str__(self) -> str:
         basics = [factor_in_words(name) for name in self.basic_factors]
         styles = ", ".join(str(style) for style in self.styles)
-        return f"{', '.join([*basics, ''])}{len(self.styles)} styles ({styles})"
+        one = f"one of {len(self.styles)} styles ({styles})" if len(self.styles) > 1 else styles
+        return f"{', '.join(basics)}, each or not, and {one}" if basics else one
 
     def without(self, factors: Iterable[str]) -> Play:
         """The same without some factors."""

@@ -9,8 +9,8 @@ from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError
 from augtree.progress import shown
 from augtree.runs.events import Watch
+from augtree.runs.executors import Executor
 from augtree.runs.spec import begin_run, run_spec, space_spec
-from augtree.search.branches import check_sendable
 from augtree.search.candidate_search import search_by_candidates
 from augtree.search.cooldown_search import search_by_cooldowns, without_preprocess
 from augtree.search.options import H, SearchOptions
@@ -39,6 +39,7 @@ def search_tree(
     check: float = 1.0,
     method: str = "greedy",
     workers: int = 1,
+    executor: Executor | str | None = None,
     watch: Watch | None = None,
 ) -> TreeResult:
     """Search for the augmentation that suits a data set: the result is a tree and a finished model.
@@ -72,6 +73,9 @@ def search_tree(
         Algorithm 1 (greedy), or all trees of two levels (exhaustive, needs retrain).
     workers
         The number of processes that run cool-downs; the result is the same.
+    executor
+        Where cool-downs run, instead of `workers`: `augtree.executors.Ray(address="auto")`, or a name (serial,
+        processes, ray); the result is the same.
     watch
         Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
 
@@ -99,6 +103,7 @@ def search_tree(
         check=check,
         method=method,
         workers=workers,
+        executor=executor,
     )
     data, task = dataset_of(data), task_of(task)
     space = space_for(data, task, space)
@@ -106,8 +111,7 @@ def search_tree(
     options.scorer_options.check(task)
     if options.by_cooldown:
         task = without_preprocess(task, space, data)
-        if options.workers > 1:
-            check_sendable(task, space, options.workers)
+        options.used_executor.check_sendable("the task or a transform", task, list(space))
     trainer = task.prepare(data)
     spec = run_spec("search", data, task, space=space_spec(space), **options.spec())
     with shown(watch) as show, begin_run(out, spec, trainer, options.seed) as run:

@@ -28,7 +28,7 @@ from augtree.training.sampling import Rows
 from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms.base import Policy
-from augtree.transforms.traits import EVERY_SAMPLE
+from augtree.transforms.traits import EVERY_SAMPLE, SYMMETRIES
 
 UNGROUPED = ""
 """The one group of a search without groups."""
@@ -117,12 +117,10 @@ class Trunk:
     def training_plays(self) -> Plays:
         """What the trunk trains on: all that is in play, with half of the samples unaugmented until the last look.
 
-        Before the looks, the mixture still holds what does harm, and may keep a model from learning anything. After
-        the last look, half stay unaugmented only if augmenting all of them seems harmful; the last cool-downs decide.
+        Before the looks, the mixture still holds what does harm, and may keep a model from learning anything.
         """
-        doubtful = any(f.factor == EVERY_SAMPLE and f.effect.z > self.options.clear for f in self.findings)
-        light = doubtful or self.looks_done < len(self.plan.looks)
-        return self.without([EVERY_SAMPLE]) if light else self.plays
+        before_last_look = self.looks_done < len(self.plan.looks)
+        return self.without([EVERY_SAMPLE]) if before_last_look else self.plays
 
     def rates(self, first: int, end: int) -> list[float]:
         """The trunk's learning rates: the warm-up of a training, then constant."""
@@ -140,9 +138,10 @@ class Trunk:
     def look(self, number: int, at: float, *, last: bool) -> None:
         """Test factors for harm; harmful ones leave play.
 
-        A factorial design tests the basics. At the last look, each factor of the styles is left out once as well.
+        A factorial design tests the basics. The last look may also leave out each factor of the styles once.
         """
-        designed, single = tested_factors(self.plays, last=last)
+        styles = last and self.options.looks_in(self.trainer.total_steps).styles
+        designed, single = tested_factors(self.plays, styles=styles)
         if not designed and not single:
             return
         spare = max(1, MIN_SPARE_CONTRASTS - sum(len(each) for each in self.unused))
@@ -155,8 +154,7 @@ class Trunk:
         whole = losses[0]  # the design's first run leaves nothing out
         effects = np.concatenate([effects[: len(designed)], whole - losses[len(design) :]])
         noises = [noise] * len(designed) + [PAIR_NOISE] * len(single)
-        bar = self.options.likely if last else self.options.clear
-        bars = [bar] * len(designed) + [self.options.slow] * len(single)
+        bars = [self.bar(factor, last=last) for factor in designed] + [self.options.slow] * len(single)
         for i, factor in enumerate([*designed, *single]):
             groups = [group for group, play in self.plays.items() if factor in play.factors]
             seen = {group: self.effect_in(effects[i], group, noises[i]) for group in groups}
@@ -166,18 +164,16 @@ class Trunk:
             for group, play in self.plays.items()
         }
 
+    def bar(self, factor: str, *, last: bool) -> float:
+        """The standard errors of harm at which a factor of the design leaves play."""
+        if not last:
+            return self.options.clear
+        return self.options.likely if factor in SYMMETRIES else self.options.sure
+
     def add(self, finding: Finding) -> None:
         """Record and report a finding."""
         self.findings.append(finding)
         self.watch(FactorTested(finding, self.grouped))
-
-    def decide_share(self, harm: Effect, *, halve: bool) -> None:
-        """Record whether half of the samples stay unaugmented, as the last cool-downs have decided."""
-        own, at = {UNGROUPED: harm}, self.step / self.trainer.total_steps
-        if halve:
-            self.plays = self.without([EVERY_SAMPLE])
-        removed_in = (UNGROUPED,) if halve else ()
-        self.add(Finding(self.looks_done, round(at, 4), EVERY_SAMPLE, harm, own, removed_in, own))
 
     def effect_in(self, effects: Losses, group: str, width: float) -> Effect:
         """An effect in one group; the unused contrasts measure the noise of a branch, `width` scales it."""
@@ -192,7 +188,7 @@ class Trunk:
     def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
         """The validation losses after a cool-down on each mixture: a row each."""
         training_steps = self.trainer.total_steps
-        steps = self.options.look_steps(training_steps)
+        steps = self.options.looks_in(training_steps).steps
         down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
         seed = seed_of(self.seed, "look", number)
         branches = {
@@ -207,7 +203,7 @@ class Trunk:
         """Cool-downs from the trunk as it is, each a unit of the run: its losses and, where kept, its model."""
         context, start = self.context, cast(LazyState, self.model)
         missing = [key for key in branches if context.run.find(key) is None]
-        results = self.runner.run(start(), [branches[key] for key in missing]) if missing else iter(())
+        results = self.runner.run(start(), {key: branches[key] for key in missing}) if missing else iter(())
         cooled = []
         for key, branch in branches.items():
             states: list[State] = []
@@ -258,7 +254,7 @@ class Trunk:
         return Finding(number, round(at, 4), factor, common, own, tuple(removed_in), seen)
 
 
-def tested_factors(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
+def tested_factors(plays: Plays, *, styles: bool) -> tuple[list[str], list[str]]:
     """The factors of a look's design (the basics or, without any, all), and those that are left out singly."""
     basic: dict[str, None] = {}
     every: dict[str, None] = {}
@@ -266,14 +262,14 @@ def tested_factors(plays: Plays, *, last: bool) -> tuple[list[str], list[str]]:
         basic |= dict.fromkeys(play.basic_factors)
         every |= dict.fromkeys(play.factors)
     if any(play.space.basics for play in plays.values()):
-        return list(basic)[:MAX_FACTORS], [name for name in every if name not in basic] if last else []
+        return list(basic)[:MAX_FACTORS], [name for name in every if name not in basic] if styles else []
     designed = [name for name in every if name != EVERY_SAMPLE][:MAX_FACTORS]
-    return designed, [EVERY_SAMPLE] if last and EVERY_SAMPLE in every else []
+    return designed, [EVERY_SAMPLE] if styles and EVERY_SAMPLE in every else []
 
 
-def cooldowns_of_look(plays: Plays, *, first: bool, last: bool) -> int:
+def cooldowns_of_look(plays: Plays, *, first: bool, styles: bool) -> int:
     """The number of cool-downs in a look, if nothing has left play before."""
-    designed, single = tested_factors(plays, last=last)
+    designed, single = tested_factors(plays, styles=styles)
     return len(signs(len(designed), MIN_SPARE_CONTRASTS if first else 1)) + len(single)
 
 

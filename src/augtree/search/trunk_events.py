@@ -55,7 +55,7 @@ class TrunkTrained(Event):
         return []
 
     def progress(self) -> Progress:
-        return Progress("the trunk, on the mixture of what is in play", done=self.steps)
+        return Progress("the trunk: training on the mixture", done=self.steps)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class CooledDown(Event):
         return [f"Cool-down on {name}: validation loss {self.loss:.4f}."]
 
     def progress(self) -> Progress:
-        return Progress("the last cool-downs" if self.look is None else f"look {self.look + 1}", added=self.steps)
+        return Progress(
+            "the cool-downs" if self.look is None else f"look {self.look + 1}: test trainings", added=self.steps
+        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class FactorTested(Event):
 
     def describe(self) -> Sequence[str]:
         finding = self.finding
-        place = f"After {finding.at:.2f} trainings: {describe(finding)}"
+        place = f"Look after {finding.at:.2f} trainings: {describe(finding)}"
         if not finding.removed_in:
             return [f"{place}; stays in play."]
         everywhere = not self.grouped or set(finding.removed_in) == set(finding.groups)
@@ -99,6 +101,5 @@ class FactorTested(Event):
 
 def describe(finding: Finding) -> str:
     """A finding in words."""
-    harm = f"{abs(finding.effect.harm):.3f} ± {finding.effect.se:.3f}"
     verb = "raises" if finding.effect.harm > 0 else "lowers"
-    return f"{factor_in_words(finding.factor)}: {verb} the validation loss by {harm}"
+    return f"{factor_in_words(finding.factor)}: {verb} the validation loss by {finding.effect.size}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from augtree.policies.export import tree_in_words
+from augtree.search.factorial import Effect
 from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES, TRAIT_WORDS
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ def verdict_of_check(result: TreeResult) -> str:
 def verdict_of_cooldowns(result: TreeResult) -> str:
     """What left play and how sure that is, what won, and what the model reaches; a sentence each."""
     out = [removal_sentence(finding) for finding in result.out_of_play.values()]
-    if not result.findings or [f["look"] for f in result.findings if f["factor"] == EVERY_SAMPLE] == [0]:
+    if not result.findings:
         out += [UNTESTED]
     elif not out:
         out = ["Nothing was found to do harm: everything stays in play."]
     out += stays_in_play(result)
-    if result.tree == result.mixture:
+    if result.tree == result.mixture and result.single == result.mixture:
+        out.append("The policy is the mixture of what is in play.")
+    elif result.tree == result.mixture:
         out.append(
             "No single policy was clearly better than the mixture of what is in play: the mixture is the answer."
         )
@@ -74,23 +77,25 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
 
 def removal_sentence(finding: Mapping[str, Any]) -> str:
     """Why something left play, in a sentence."""
-    harm = f"{finding['harm']:.3f} ± {finding['se']:.3f}"
+    harm = Effect(finding["harm"], finding["se"]).size
     name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
     if finding["factor"] == EVERY_SAMPLE:
         return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
     if finding["harm"] < CERTAIN * finding["se"]:
-        return f"Out of play: {name}, more likely harmful than not ({harm} in validation loss)."
+        why = "a harmful one costs more than a missing one"
+        return f"Out of play, in doubt: {name} ({harm} in validation loss); {why}."
     return f"Out of play: {name}, which cost {harm} in validation loss{WHY.get(finding['factor'], '')}."
 
 
 def stays_in_play(result: TreeResult) -> list[str]:
     """Which of the factors that stay clearly help, and which show neither harm nor help, by the last look at each."""
     last = {finding["factor"]: finding for finding in result.findings}
-    stays = [finding for name, finding in last.items() if name not in result.out_of_play and name != EVERY_SAMPLE]
+    stays = [finding for name, finding in last.items() if name not in result.out_of_play]
     words: dict[bool, list[str]] = {True: [], False: []}
     for finding in stays:
         helps = finding["harm"] < -CERTAIN * finding["se"]
-        gain = f" ({-finding['harm']:.3f} ± {finding['se']:.3f})" if helps else ""
-        words[helps].append(TRAIT_WORDS.get(finding["factor"], finding["factor"]) + gain)
+        gain = f" ({Effect(finding['harm'], finding['se']).size})" if helps else ""
+        if helps or finding["factor"] != EVERY_SAMPLE:
+            words[helps].append(TRAIT_WORDS.get(finding["factor"], finding["factor"]) + gain)
     out = [f"Clearly helps: {', '.join(words[True])}."] if words[True] else []
     return out + ([f"Stays, with no clear harm or help: {', '.join(words[False])}."] if words[False] else [])

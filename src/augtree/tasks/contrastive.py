@@ -221,7 +221,7 @@ class ContrastiveTrainer(Trainer):
         """The features of samples, or a TaskError where they are not finite."""
         features = self.features(state, rows)
         if not bool(torch.isfinite(features).all()):
-            raise self.diverged()
+            raise self.diverged(state)
         return features
 
     def logits(self, state: State, rows: Rows, policy: Policy | None = None, seed: int = 0) -> Tensor:

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from augtree.errors import TaskError
 from augtree.training.judging import calibrated_losses, label_losses
 from augtree.training.metrics import allowed_metrics
 from augtree.training.sampling import Rows
@@ -90,10 +89,5 @@ class Trainer(ModelTrainer):
         """Every metric that these samples allow."""
         logits = self.logits(state, rows).double().cpu().numpy()
         if not np.isfinite(logits).all():
-            raise self.diverged()
+            raise self.diverged(state)
         return allowed_metrics(logits, self.data.labels.numpy()[rows], self.task.metric)
-
-    def diverged(self) -> TaskError:
-        """The error for predictions that are not finite."""
-        rule = "the model must give finite numbers, but the training diverged with"
-        return TaskError(f"{rule} lr={self.task.rate:g}")

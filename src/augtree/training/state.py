@@ -11,7 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from augtree.errors import need
+
 CPU = torch.device("cpu")
+BUFFER = "buffer."
+"""How the names of a model's buffers begin in a state."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,26 @@ class State:
 
     tensors: dict[str, Tensor]
     step: int = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A state goes to another process as safetensors, and arrives on the CPU."""
+        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
+        return arrived, (need("safetensors.torch", "train").save(plain), self.step)
+
+    def to(self, device: torch.device) -> State:
+        """The state on a device."""
+        return State({name: tensor.to(device) for name, tensor in self.tensors.items()}, self.step)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all numbers but those of buffers, which may be masks, are finite."""
+        trained = [tensor for name, tensor in self.tensors.items() if not name.startswith(BUFFER)]
+        return all(bool(tensor.isfinite().all()) for tensor in trained)
+
+
+def arrived(content: bytes, step: int) -> State:
+    """A state that was sent."""
+    return State(need("safetensors.torch", "train").load(content), step)
 
 
 @dataclass

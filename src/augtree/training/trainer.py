@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,12 @@ from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.training.cuda_graph import Recording
 from augtree.training.device import autocast, configure_libraries, determinism, device_of, pictures_on
+from augtree.training.memory import memory_explained
 from augtree.training.normalisation import normalisation
 from augtree.training.optimizers import AdamW, Optimizer, ParameterVector, Sgd
+from augtree.training.predicting import Predictor, predict
 from augtree.training.sampling import Order, Rows, require_rows, stream
-from augtree.training.state import Passes, State, named_tensors, seed_of, seeded
+from augtree.training.state import BUFFER, Passes, State, named_tensors, seed_of, seeded
 from augtree.transforms.base import Identity, Policy
 from augtree.transforms.failures import applied
 from augtree.transforms.graph_parts import parts_of
@@ -33,16 +35,12 @@ from augtree.transforms.graph_parts import parts_of
 if TYPE_CHECKING:
     from augtree.tasks.base import Task
 
-Predictor = Callable[[Any, int], Tensor]
-"""From a normalised batch and its length to a row for each sample."""
 CHUNK_BYTES = 1 << 25
 """Bytes of pictures that are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
 CHUNK_EDGES = {"cpu": 1 << 16, "cuda": 1 << 22}
 """About as many edges and nodes of graphs: more is faster on a GPU and slower on a CPU, whose caches are small."""
 MEASURED_GRAPHS = 1024
 """Graphs whose mean size stands for that of all."""
-PREDICTED_AT_ONCE = {"cpu": 256, "cuda": 2048}
-LARGE_PICTURE = 3 * 64 * 64
 
 
 class ModelTrainer:
@@ -66,6 +64,8 @@ class ModelTrainer:
         preprocess = data.preprocess if isinstance(task.preprocess, str) else task.preprocess
         self.preprocess = Identity() if preprocess is None else preprocess
         self.passes = Passes()
+        self.halved = False
+        """Whether predictions are made in halves, because memory ran out."""
         self.labels = data.labels.to(self.device)
         self.group_of = [data.group_names[group] for group in data.groups]
         with self.deterministically():
@@ -155,7 +155,7 @@ class ModelTrainer:
         return {
             "weights": self.weights.values,
             **self.optimizer.moments,
-            **{f"buffer.{name}": tensor for name, tensor in rest.items()},
+            **{f"{BUFFER}{name}": tensor for name, tensor in rest.items()},
         }
 
     def module(self, state: State) -> nn.Module:
@@ -171,9 +171,16 @@ class ModelTrainer:
         mean = -self.shift.double().view(-1).cpu() * std
         return tuple((mean / 255).tolist()), tuple((std / 255).tolist())
 
-    def deterministically(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def deterministically(self) -> Iterator[None]:
         """The context of everything that the device computes."""
-        return determinism(self.device, self.task.deterministic)
+        with memory_explained(self.where), determinism(self.device, self.task.deterministic):
+            yield
+
+    def where(self) -> str:
+        """The device, and what a training step has on it, as it stands in messages."""
+        form = f"samples of {'x'.join(map(str, self.data.samples[0].shape))}" if self.pictures else "graphs"
+        return f"{self.device} with batches of {self.batch_size} {form}"
 
     def precision(self) -> AbstractContextManager[object]:
         """The context in which the model runs."""
@@ -218,6 +225,11 @@ class ModelTrainer:
                 if tick is not None:
                     tick(done)
             return self.snapshot(state.step + done)
+
+    def diverged(self, state: State, place: str = "") -> TaskError:
+        """The error for a state whose numbers are not finite."""
+        rule = "the model must give finite numbers, but the training diverged with"
+        return TaskError(f"{rule} lr={self.task.rate:g} after {state.step} steps{place}")
 
     def loss_scalars(self, first: int, steps: int) -> Tensor:  # noqa: ARG002
         """Inputs of the loss beside the batch that change from step to step, a row each; none unless overridden."""
@@ -325,23 +337,9 @@ class ModelTrainer:
 
         The samples are unchanged, or augmented by a policy without preprocessing.
         """
-        at_once, rows = PREDICTED_AT_ONCE[self.device.type], require_rows(rows)
-        if self.pictures and self.samples[0].numel() > LARGE_PICTURE:
-            at_once = max(16, at_once * LARGE_PICTURE // self.samples[0].numel())
-        with self.deterministically(), seeded(seed_of("judge"), self.device), torch.no_grad():
-            self.load(state)
-            self.model.eval()
-            out = []
-            for start in range(0, len(rows), at_once):
-                part = rows[start : start + at_once]
-                batch = self.samples_on_device(part)
-                if policy is not None:
-                    batch = self.apply_policy(policy, batch, part, part, seed)
-                with self.precision():
-                    predicted = predictor(self.normalised(batch), len(part))
-                out.append(predicted.float())
-                self.passes.forward += len(part)
-        return torch.cat(out)
+        rows = require_rows(rows)
+        with self.deterministically():
+            return predict(self, state, rows, predictor, policy, seed)
 
 
 def chunks(first: int, steps: int, at_once: int) -> Iterator[tuple[int, int]]:

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-import torch
-
-from augtree.errors import AugtreeError, TransformError
+from augtree.errors import AugtreeError, TransformError, lacks_memory
 from augtree.transforms.base import Policy, Transform
 
 Value = TypeVar("Value")
@@ -98,9 +96,11 @@ def applied(policy: Policy, batch: Any, **where: Any) -> Any:
     """
     try:
         return policy(batch, **where)
-    except (AugtreeError, MemoryError, torch.OutOfMemoryError):
+    except AugtreeError:
         raise
     except Exception as error:
+        if lacks_memory(error):
+            raise
         name = innermost(error.__traceback__)
         if isinstance(error, OSError) and not name:
             raise

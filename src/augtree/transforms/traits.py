@@ -13,6 +13,8 @@ from augtree.transforms.geometry import Geometry
 GEOMETRY, TONES, STRONG = "geometry", "tones", "strong ratios"
 EVERY_SAMPLE = "samples left alone"
 """The factor "augment every sample"; without it, half of the samples stay unaugmented."""
+SYMMETRIES = ("Flip", "VerticalFlip", "QuarterTurn")
+"""Basics that data either bear or do not: what they teach wrongly, no training makes good."""
 STRONGER_THAN = 0.25
 """Ratios of graphs from here on are strong."""
 TRAIT_WORDS = {

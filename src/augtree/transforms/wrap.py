@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from augtree.errors import ArgumentError, InputError, TransformError, need, number, one_of, shown
+from augtree.errors import ArgumentError, InputError, TransformError, lacks_memory, need, number, one_of, shown
 from augtree.keys import Key
 from augtree.transforms.base import Transform, check_magnitude
 from augtree.transforms.failures import TimeLimitError, within
@@ -166,9 +166,9 @@ class Wrapped(Transform):
             except TimeLimitError as error:
                 limit = f"must return within {self.seconds:g} seconds (wrap(..., seconds=...)), but did not"
                 raise TransformError(f"{self.name} ({shown_function(self.function)}) {limit}") from error
-            except (MemoryError, torch.OutOfMemoryError):
-                raise
             except Exception as error:
+                if lacks_memory(error):
+                    raise
                 raise TransformError(
                     f"{self.name} ({shown_function(self.function)}) raised {type(error).__name__}: {error}"
                 ) from error

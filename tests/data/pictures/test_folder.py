@@ -124,10 +124,22 @@ def test_patients_stay_together(tmp_path):
     assert data.notes[-1].endswith("each patient in one of them, seed 0; the split of the files is not used")
     assert data.source == {"source": str(folder), "split_by": "patient", "seed": 0}
     assert data.columns["age"] == tuple(str(i) for i in range(48))
-    with pytest.raises(
-        ArgumentError, match=r"split_by must be a column of index.csv \(there: patient, age\) \(did you"
-    ):
+    of = f"split_by must be a column of {folder}: index.csv"
+    with pytest.raises(ArgumentError) as error:
         read_folder(folder, split_by="pateint")
+    assert str(error.value) == f"{of} (there: patient, age) (did you mean patient?), got 'pateint'"
+    for name in ("path", "label", "split"):
+        with pytest.raises(ArgumentError) as error:
+            read_folder(folder, split_by=name)
+        assert str(error.value) == f"{of} other than path, label and split (there: patient, age), got '{name}'"
+
+
+def test_folders_of_classes_have_no_columns_to_split_by(tmp_path):
+    for i in range(4):
+        draw(tmp_path / "ab"[i % 2] / f"{i}.png")
+    with pytest.raises(ArgumentError) as error:
+        read_folder(tmp_path, split_by="patient")
+    assert str(error.value) == f"split_by must be left out for {tmp_path}: it has no index.csv, got 'patient'"
 
 
 def test_whole_groups_can_be_held_out(tmp_path):

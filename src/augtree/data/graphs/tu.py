@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from augtree.data.bounded import zip_member
 from augtree.data.dataset import Dataset
 from augtree.data.splits import make_split
 from augtree.errors import ArgumentError, DataError, need, one_of
@@ -192,7 +193,7 @@ class Tables:
             else:
                 with zipfile.ZipFile(path) as archive:
                     names = [name for name in archive.namelist() if name.endswith(".txt")]
-                    files = {Path(name).name: archive.read(name) for name in names}
+                    files = {Path(name).name: zip_member(archive, name) for name in names}
         except Exception as error:  # a damaged zip file raises many kinds
             raise DataError(f"{path}: must be a TU set, a folder or a zip file ({error})") from error
         name = next((file[: -len("_A.txt")] for file in files if file.endswith("_A.txt")), None)

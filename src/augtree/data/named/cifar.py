@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from augtree.data.bounded import tar_member
 from augtree.data.dataset import Dataset
 from augtree.data.named.catalogue import CATALOGUE
 from augtree.data.named.download import unlike_published
@@ -115,8 +116,7 @@ def find_files(form: Form, root: Path) -> tuple[dict[str, bytes], tuple[str, ...
     try:
         with tarfile.open(archive) as tar:
             members = [member for member in tar if member.isfile() and Path(member.name).name in form.files]
-            streams = {Path(member.name).name: tar.extractfile(member) for member in members}
-            found = {name: stream.read() for name, stream in streams.items() if stream is not None}
+            found = {Path(member.name).name: tar_member(tar, member) for member in members}
     except Exception as error:  # a damaged archive raises many kinds
         page = CATALOGUE[form.name].page
         raise DataError(f"{archive}: must be {form.archive} from {page} ({error})") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from augtree.data.bounded import gunzip
 from augtree.data.dataset import Dataset
 from augtree.data.named.catalogue import CATALOGUE, IDX_FILES
 from augtree.data.named.download import unlike_published
@@ -72,7 +72,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     try:
         content = path.read_bytes()
         if path.suffix == ".gz":
-            content = gzip.decompress(content)
+            content = gunzip(content)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: must be a whole file, packed by gzip if it ends in .gz ({error})") from error
     if content[:3] != b"\x00\x00\x08" or len(content) < 4 + 4 * content[3]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import BinaryIO, cast
 
+from augtree.data.bounded import zip_member
 from augtree.data.splits import split_number
 from augtree.errors import DataError
 
@@ -109,7 +110,7 @@ class PictureIn:
         """The open file."""
         actual, archive = self.files.prefix + self.files.find(self.name), self.files.archive
         if archive is not None:
-            return io.BytesIO(archive.read(actual))
+            return io.BytesIO(zip_member(archive, actual))
         return cast(Path, self.files.base).joinpath(actual).open("rb")
 
     def stamp(self) -> str:

@@ -110,8 +110,11 @@ def clusters_from(table: Table, split_by: str) -> Sequence[str]:
     """The values that stay together."""
     columns = {**table.columns, **({"group": table.groups} if table.groups is not None else {})}
     if split_by not in columns:
-        known = ", ".join(columns) or "none"
-        rule = f"must be a column of {INDEX} (there: {known}){nearest(split_by, columns)}"
+        if not table.place.endswith(INDEX):
+            raise ArgumentError("split_by", f"must be left out for {table.place}: it has no {INDEX}", split_by)
+        other = " other than path, label and split" if split_by in ("path", "label", "split") else ""
+        there = printable(", ".join(columns)) or "none"
+        rule = f"must be a column of {table.place}{other} (there: {there}){nearest(split_by, columns)}"
         raise ArgumentError("split_by", rule, split_by)
     return columns[split_by]
 

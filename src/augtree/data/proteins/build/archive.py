@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from augtree.data.bounded import tar_member
 from augtree.data.proteins.build.names import Structure, structure_of
 from augtree.errors import DataError
 
@@ -57,9 +58,7 @@ class Archive:
                         continue
                     number += 1
                     if number in chosen:
-                        stream = tar.extractfile(member)
-                        assert stream is not None  # noqa: S101  (a plain file has a content)
-                        yield number, stream.read()
+                        yield number, tar_member(tar, member)
         except (tarfile.TarError, OSError, EOFError) as error:
             raise broken(self.place, error) from error
 

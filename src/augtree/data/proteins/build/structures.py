@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from augtree.data.bounded import gunzip
 from augtree.data.proteins.build.names import Structure
 from augtree.errors import DataError, need
 
@@ -75,7 +75,7 @@ def read_structure(content: bytes, model: Structure) -> Residues:
 def unpacked(content: bytes) -> bytes:
     """What a gzip file holds."""
     try:
-        return gzip.decompress(content)
+        return gunzip(content)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"must be an undamaged gzip file ({error})") from error
 

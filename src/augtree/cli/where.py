@@ -1,0 +1,53 @@
+"""The options that say where a run's parts are done: in this process, in others, on a Ray cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from augtree.cli.options import OptionGroup, parameters_of
+from augtree.errors import ArgumentError, one_of
+from augtree.runs.executors import EXECUTORS
+
+PANEL = "Where it runs (the result is the same)"
+
+
+def option(text: str) -> Any:
+    """An option in this group of the help page."""
+    return typer.Option(help=text, rich_help_panel=PANEL)
+
+
+On = Annotated[
+    str | None, option("serial, processes (of this machine) or ray (default: serial; processes with --workers).")
+]
+Address = Annotated[
+    str | None,
+    option("The Ray cluster: HOST:PORT, auto (this machine's), or local, one of its own (default: local)."),
+]
+GpusPerTask = Annotated[float | None, option("The part of a GPU that each Ray worker has (default: 0).")]
+Workers = Annotated[
+    int | None,
+    option("How many side by side: cool-downs, searches of groups (paper), trainings of a comparison, classifiers."),
+]
+
+
+def where(
+    on: On = None, address: Address = None, gpus_per_task: GpusPerTask = None, workers: Workers = None
+) -> dict[str, Any]:
+    """The arguments `workers` and `executor` of a run."""
+    if one_of("on", on or "serial", EXECUTORS) != "ray":
+        for name, value in (("address", address), ("gpus_per_task", gpus_per_task)):
+            if value is not None:
+                raise ArgumentError(name, "must be left out without --on ray", value)
+    if on is None:
+        return {"workers": 1 if workers is None else workers}
+    if on == "serial":
+        if workers not in (None, 1):
+            raise ArgumentError("workers", "must be left out with --on serial", workers)
+        return {"executor": EXECUTORS[on]()}
+    given = {"workers": workers, "address": address, "gpus_per_task": gpus_per_task}
+    return {"executor": EXECUTORS[on](**{name: value for name, value in given.items() if value is not None})}
+
+
+WHERE = OptionGroup("where", parameters_of(where), where)
