@@ -1,4 +1,4 @@
-"""Nothing that is read from a file is run: what the sources may not call, and archives that want to do harm."""
+"""Nothing that is read from a file is run: what the sources may not call."""
 
 import ast
 from pathlib import Path

@@ -1,12 +1,14 @@
 import json
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import augtree as at
-from augtree.errors import AugtreeError
+from augtree.errors import ArgumentError, AugtreeError
 from support.commands import invoke, last
 
 QUICK = ["--model", "cnn", "--steps", 8, "--batch-size", 16]
@@ -103,6 +105,15 @@ def test_weights_alone_for_trees_that_are_there(run, folder, tmp_path):
     trees = {group: member["tree"] for group, member in found["forest"].items()}
     assert trees == {group: str(member.tree) for group, member in at.load(out / "forest.json").groups.items()}
     assert found["plain"] == {}
+
+
+@pytest.mark.parametrize("method", ["shared", "paper"])
+def test_errors_about_workers_name_the_option(folder, tmp_path, monkeypatch, method):
+    """Method paper takes workers, although the searches of its groups do not."""
+    monkeypatch.setattr("augtree.runs.executors.ray.need_ray", lambda: SimpleNamespace(cloudpickle=pickle))
+    how = ["--groups", "column:site", "--method", method, *QUICK, "--out", tmp_path / "f"]
+    with pytest.raises(ArgumentError, match="^--gpus-per-task must be 0 where this process trains on the CPU"):
+        invoke("forest", folder, *how, "--on", "ray", "--gpus-per-task", 1)
 
 
 def test_another_column_as_groups_by_the_paper_s_method(folder, tmp_path):

@@ -1,10 +1,13 @@
 """The options that say where a run's parts are done."""
 
 import json
+import pickle
+from types import SimpleNamespace
 
 import pytest
 
-from augtree.cli.where import WHERE
+from augtree.cli.where import WHERE, executor_options
+from augtree.comparison import resume
 from augtree.errors import ArgumentError
 from augtree.runs.executors import Processes, Ray, Serial
 from support.commands import invoke, last
@@ -61,5 +64,48 @@ def test_a_comparison_runs_elsewhere_and_is_resumed_anywhere(tmp_path, monkeypat
 
 def test_a_training_has_no_parts_that_run_elsewhere(tmp_path):
     assert invoke("train", *DIGITS, "--out", tmp_path).exit_code == 0
-    with pytest.raises(ArgumentError, match="executor must be left out for a run of the kind train"):
-        invoke("resume", tmp_path, "--on", "ray")
+    for given, problem in {
+        ("--on", "ray"): "--on must be left out for a run of the kind train, got 'ray'",
+        ("--workers", 4): "--workers must be left out for a run of the kind train, got 4",
+    }.items():
+        with pytest.raises(ArgumentError) as caught:
+            invoke("resume", tmp_path, *given)
+        assert str(caught.value) == problem
+    with pytest.raises(ArgumentError, match="^executor must be left out for a run of the kind train"):
+        resume(tmp_path, executor="serial")
+    assert invoke("resume", tmp_path, "--workers", 1).exit_code == 0
+
+
+@pytest.mark.parametrize("scorer", ["density", "retrain"])
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (("--workers", 2), "--workers must be 1 with the scorer {}, which scores candidates in turn, got 2"),
+        (("--on", "ray"), "--on must be serial with the scorer {}, which scores candidates in turn, got 'ray'"),
+    ],
+)
+def test_scorers_without_workers_say_so_before_the_data_are_read(scorer, given, problem):
+    with pytest.raises(ArgumentError) as caught:
+        invoke("search", "no_such_data", "--scorer", scorer, *given)
+    assert str(caught.value) == problem.format(scorer)
+
+
+def test_such_a_search_is_not_resumed_with_workers_either(tmp_path):
+    quick = ["--scorer", "density", "--depth", 1, "--check", 0, "--budget", 0.5]
+    assert invoke("search", *DIGITS, *quick, "--on", "serial", "--out", tmp_path).exit_code == 0
+    with pytest.raises(ArgumentError, match="^--workers must be 1 with the scorer density"):
+        invoke("resume", tmp_path, "--workers", 2)
+
+
+@pytest.mark.parametrize("command", ["search", "compare"])
+def test_an_error_in_the_middle_of_a_run_names_the_option(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("augtree.runs.executors.ray.need_ray", lambda: SimpleNamespace(cloudpickle=pickle))
+    with pytest.raises(ArgumentError, match="^--gpus-per-task must be 0 where this process trains on the CPU"):
+        invoke(command, *DIGITS, "--out", tmp_path, "--on", "ray", "--gpus-per-task", 1)
+
+
+def test_other_errors_stay_as_they_are():
+    for field, name in {"address": "--address", "seeds": "seeds"}.items():
+        with pytest.raises(ArgumentError) as caught, executor_options():
+            raise ArgumentError(field, "must be another")
+        assert str(caught.value) == f"{name} must be another"

@@ -9,6 +9,8 @@ from augtree import Tree
 from augtree.comparison import Longer, Searched, compare, resume
 from augtree.errors import ArgumentError
 from augtree.runs.events import RowTrained
+from augtree.runs.executors.base import Pool
+from augtree.runs.store import Run
 from augtree.search import Cooldown
 from augtree.transforms import Flip, Invert, Posterize, Space
 from support.blobs import MINE, blobs, net, task
@@ -79,3 +81,46 @@ def test_what_cannot_be_sent_is_told_before_anything_is_kept(tmp_path):
     assert not (tmp_path / "run").exists()
     with pytest.raises(ArgumentError, match="workers must be left out where an executor is given"):
         at.compare(blobs(), task(), {"none": None}, workers=2, executor="serial")
+
+
+class Backwards(Inline):
+    """Does the jobs last first, and is interrupted after some."""
+
+    def __init__(self, stop=100):
+        super().__init__()
+        self.stop = stop
+
+    def pool(self, work):
+        return BackwardsPool(super().pool(work), self.stop)
+
+
+class BackwardsPool(Pool):
+    def __init__(self, pool, stop):
+        self.inner, self.stop = pool, stop
+
+    def run(self, jobs, common=None, report=None):
+        found = {}
+        for number, key in enumerate(reversed(jobs)):
+            if number == self.stop:
+                raise KeyboardInterrupt
+            found |= dict(self.inner.run({key: jobs[key]}, common, report))
+        yield from ((key, found[key]) for key in jobs)
+
+
+def test_each_row_is_kept_as_soon_as_it_ends(tmp_path):
+    data, how = blobs(), {"task": task(), "policies": {"none": None, "ra": "randaugment"}, "seeds": 2}
+    whole = compare(data, **how, out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        compare(data, **how, out=tmp_path / "cut", executor=Backwards(stop=2))
+    with Run.open(tmp_path / "cut", write=False) as run:
+        assert [unit.key for unit in run.units()] == ["train/ra/1", "train/none/1"]
+    rest = Backwards()
+    assert compare(data, **how, out=tmp_path / "cut", executor=rest).rows == whole.rows
+    assert sorted(rest.begun) == ["train/none/0", "train/ra/0"]
+    assert files(tmp_path / "cut") == files(tmp_path / "whole")
+
+
+def test_no_worker_begins_for_a_single_training():
+    workers = Inline()
+    compare(blobs(), task(), {"none": None}, seeds=1, executor=workers)
+    assert workers.begun == []

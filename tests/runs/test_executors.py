@@ -119,6 +119,36 @@ def test_deaths_have_a_limit_for_each_job(retries):
     assert pool.begun == retries + 1
 
 
+def test_what_others_finish_before_the_error_of_a_dead_worker_is_reported():
+    def script(pool):
+        worker = max((w for w in pool.workers if w.key), key=lambda w: "abc".index(w.key))
+        return [(worker, Death("SIGKILL") if worker.key == "a" else Reply(worker.key, "value"))]
+
+    reported = []
+    run = Scripted(script, retries=0).run({"b": 1, "a": 2, "c": 3}, report=lambda key, _: reported.append(key))
+    assert next(run) == ("b", "value")
+    with pytest.raises(RunError, match="a worker died at a, after 0 retries"):
+        next(run)
+    assert reported == ["b", "c"]
+
+
+def test_workers_that_die_at_the_start_now_and_then_do_not_add_up():
+    def script(pool):
+        worker = pool.workers[0]
+        if worker.key == "":
+            pool.starts += 1
+            return [(worker, Death("SIGKILL") if pool.starts % 2 else Reply(""))]
+        return [(worker, Reply(worker.key, "value"))]
+
+    pool = Scripted(script, most=1, retries=1)
+    pool.starts, pool.begin = 0, lambda count: pool.workers.extend(Worker() for _ in range(count))
+    pool.send = lambda *sent: None
+    for _ in range(3):
+        assert dict(pool.run({"a": 1})) == {"a": "value"}
+        pool.workers.clear()  # the machine is taken away
+    assert pool.starts == 6
+
+
 def test_workers_that_cannot_begin_have_a_limit_too():
     def script(pool):
         return [(pool.workers[0], Death("SIGKILL"))]
@@ -230,12 +260,13 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from augtree.runs.executors import Processes
-from support.jobs import add
-if __name__ == "__main__":
-    pool = Processes(2).pool(add)
-    list(pool.run({"a": 3, "b": 3}))
+from support.jobs import sleep
+def kill(*first):
     print(*(worker.process.pid for worker in pool.workers), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    pool = Processes(2).pool(sleep)
+    list(pool.run({"a": 1, "b": 60}, report=kill))
 """
 
 
@@ -243,7 +274,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(KILLED)
     command = [sys.executable, str(script), str(Path(__file__).parents[1])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40)  # busy workers hold its output
     assert done.returncode == -9
     workers = done.stdout.split()
     ends = time.monotonic() + 20
@@ -277,8 +308,7 @@ def test_a_script_without_a_guard_is_told_about_it(tmp_path):
     command = [sys.executable, str(script), str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     last = done.stderr.strip().splitlines()[-1]
-    assert last.endswith('workers must be 1 in a script without `if __name__ == "__main__":`, which every worker'
-                         " would run again, got 2")  # fmt: skip
+    assert last.endswith('(see above); a script needs `if __name__ == "__main__":`, got 2')
 
 
 def test_an_executor_is_a_value_a_name_or_a_number_of_processes():

@@ -135,7 +135,7 @@ def test_a_budget_without_room_for_looks_is_told_once():
     events = []
     for budget in (enough - 0.2, enough):
         search(budget=budget, watch=events.append)
-    assert ["looks after" in " ".join(e.lines) for e in events if isinstance(e, Planned)] == [False, True]
+    assert ["a look after" in " ".join(e.lines) for e in events if isinstance(e, Planned)] == [False, True]
     assert [e.lines[0].count("nothing is tested on the way") for e in events if isinstance(e, Planned)] == [1, 0]
     assert found.findings == []
     assert found.verdict().startswith("Nothing was tested for harm: everything stays in play.")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from augtree.errors import ArgumentError, DataError
+from augtree.runs.executors import Ray
 from augtree.tasks import Classification
 from augtree.transforms import DropNodes, Identity, Space
 from support.searches import INVERT, bars
@@ -30,6 +31,10 @@ pytestmark = pytest.mark.usefixtures("full_trees")
         (dict(budget="soon"), r"budget must be a time \(90s, 10m, 2h\) or training equivalents \(8\), got 'soon'"),
         (dict(method="random"), "method must be one of greedy, exhaustive, got 'random'"),
         (dict(method="exhaustive", scorer="density"), "exhaustive needs the scorer retrain, got 'density'"),
+        (dict(scorer="density", workers=2), "workers must be 1 with the scorer density, .*, got 2"),
+        (dict(scorer="retrain", workers=2), "workers must be 1 with the scorer retrain"),
+        (dict(executor="processes"), "executor must be serial with the scorer retrain, .*, got 'processes'"),
+        (dict(executor=Ray()), r"executor must be serial with the scorer retrain, .*, got Ray\("),
         (dict(space=[DropNodes(0.2)]), r"space must work on images as the data does, got \['graph'\]"),
         (dict(space=[INVERT, INVERT]), "candidate must not be in the space twice"),
         (dict(space=["Invert"]), "candidate must be a transform"),

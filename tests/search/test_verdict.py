@@ -6,7 +6,7 @@ import pytest
 
 from augtree import Tree
 from augtree.search.result import FreePolicy
-from augtree.search.verdict import UNTESTED
+from augtree.search.verdict import FIRST_MIXTURE, UNTESTED
 from augtree.transforms import Identity, OneOf
 from augtree.transforms.traits import EVERY_SAMPLE
 from support.results import FREE, RESULT
@@ -79,10 +79,6 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
     ("findings", "sentence"),
     [
         (
-            [],
-            UNTESTED,
-        ),
-        (
             [
                 finding(left=(), harm=0.01),
                 finding("Fog", left=(), harm=-0.03),
@@ -132,6 +128,15 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
 )
 def test_the_verdict_says_what_left_play(findings, sentence):
     assert replace(COOLED, findings=findings).verdict() == f"{sentence} {STAYS} {MODEL}"
+
+
+def test_where_nothing_was_tested_the_policy_is_called_the_mixture_once():
+    for single in (SINGLE, MIXTURE):
+        assert replace(COOLED, findings=[], single=single).verdict() == f"{UNTESTED} {FIRST_MIXTURE} {MODEL}"
+    better = replace(COOLED, findings=[], tree=SINGLE).verdict()
+    assert better.startswith(f"{UNTESTED} ")
+    assert better.endswith(f" was clearly better than the mixture of what is in play. {MODEL}")
+    assert FIRST_MIXTURE not in better
 
 
 def test_where_nothing_was_compared_with_the_mixture_no_comparison_is_claimed():

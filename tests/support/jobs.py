@@ -16,6 +16,11 @@ def add(common, argument):
     return (common or 0) + argument
 
 
+def sleep(_, seconds):
+    """Do nothing for a while."""
+    time.sleep(seconds)
+
+
 def meet(folder: Path, other):
     """Wait until the other is here."""
     (folder / f"not {other}").touch()

@@ -12,7 +12,7 @@ import typer
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.options import with_options
 from augtree.cli.values import assignments, policies_by_name
-from augtree.cli.where import WHERE
+from augtree.cli.where import WHERE, executor_options
 from augtree.comparison import Comparison, free_policies, rows_of_run
 from augtree.comparison import compare as compare_policies
 from augtree.comparison.compare import TRAIN_ON
@@ -71,7 +71,7 @@ def compare(
         run_rows |= varied(run, text)
     if run_rows:
         chosen = {**(chosen or free_policies(data, task)), **run_rows}
-    with stoppable(folder), Console(say) as watch:
+    with stoppable(folder), executor_options(), Console(say) as watch:
         how: dict[str, Any] = {"seeds": seeds, "train_on": train_on, **where}
         result = compare_policies(data, task, chosen, out=folder, watch=watch, **how)
     print_comparison(result, folder, watch)

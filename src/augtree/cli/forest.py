@@ -13,7 +13,7 @@ from augtree.cli.fields import docs_of, option_name, parameter
 from augtree.cli.options import SEARCH, WEIGHTING, OptionGroup, search_group, with_options
 from augtree.cli.search import SpaceName
 from augtree.cli.values import SPACES, space_by_name
-from augtree.cli.where import WHERE
+from augtree.cli.where import WHERE, executor_options
 from augtree.errors import ArgumentError, one_of, printable
 from augtree.forests import ForestResult, fit_forest, search_forest
 from augtree.forests.search import DEFAULT_SCORERS, FOREST_METHODS
@@ -85,7 +85,7 @@ def forest(
 ) -> None:
     """Search a policy for each group and train one model on all groups with learned weights."""
     folder = out or new_folder("forest")
-    with stoppable(folder), Console(say) as watch:
+    with stoppable(folder), executor_options(), Console(say) as watch:
         more: dict[str, Any] = {"out": folder, "plain": plain, "pairs": pairs, "watch": watch, **weighting}
         if trees is not None:
             result = fit_forest(data, task, trees_of(trees), seed=options.get("seed", 0), **more)

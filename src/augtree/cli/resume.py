@@ -15,7 +15,7 @@ from augtree.cli.evaluate import print_evaluation
 from augtree.cli.forest import print_forest
 from augtree.cli.search import print_tree
 from augtree.cli.train import print_trained
-from augtree.cli.where import WHERE, Address, GpusPerTask, On, Workers
+from augtree.cli.where import WHERE, Address, GpusPerTask, On, Workers, executor_options
 from augtree.comparison import Comparison, Trained
 from augtree.comparison import resume as resume_run
 from augtree.evaluation import Evaluation
@@ -42,7 +42,7 @@ def resume(
     parse_budget(budget)
     chosen = WHERE.value({"on": on, "address": address, "gpus_per_task": gpus_per_task, "workers": workers})
     torch.set_num_threads(threads or threads_of(run))
-    with stoppable(run), Console(say) as watch:
+    with stoppable(run), executor_options(), Console(say) as watch:
         result = resume_run(run, budget=budget, watch=watch, **chosen)
     if isinstance(result, Trained):
         print_trained(result, run)

@@ -11,18 +11,20 @@ import typer
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.options import search_group, with_options
 from augtree.cli.values import SPACES, space_by_name
-from augtree.cli.where import WHERE
+from augtree.cli.where import WHERE, executor_options
 from augtree.errors import one_of
 from augtree.progress import Console
 from augtree.runs.store import check_run_folder
-from augtree.search import TreeResult, search_tree
+from augtree.search import SearchOptions, TreeResult, search_tree
 
 SpaceName = Annotated[str, typer.Option(help="auto, images, simclr or graphs; the last three also with +composites.")]
 
 
-def check_search(space: str, out: Path | None) -> None:
+def check_search(space: str, out: Path | None, scorer: str | None, **values: Any) -> None:
     """Raise for options that no search can have."""
     one_of("space", space, SPACES)
+    with executor_options():
+        SearchOptions(scorer=scorer or "cooldown", **WHERE.value(values)).check_executor()
     check_run_folder(out, "search")
 
 
@@ -39,7 +41,7 @@ def search(
 ) -> None:
     """Search for an augmentation policy while training a model with it."""
     folder = out or new_folder("search")
-    with stoppable(folder), Console(say) as watch:
+    with stoppable(folder), executor_options(), Console(say) as watch:
         result = search_tree(data, task, space_by_name(space, data), out=folder, watch=watch, **options, **where)
     print_tree(result, watch)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)

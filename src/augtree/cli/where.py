@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -51,3 +53,23 @@ def where(
 
 
 WHERE = OptionGroup("where", parameters_of(where), where)
+OPTION_NAMES = {
+    "executor": "--on",
+    "workers": "--workers",
+    "address": "--address",
+    "gpus_per_task": "--gpus-per-task",
+}
+"""The options by what an ArgumentError of a run calls them."""
+
+
+@contextmanager
+def executor_options() -> Iterator[None]:
+    """Within this context, an ArgumentError about workers or an executor names the option and its value."""
+    try:
+        yield
+    except ArgumentError as error:
+        if error.field not in OPTION_NAMES:
+            raise
+        names = {kind: name for name, kind in EXECUTORS.items()}
+        rule, *value = error.args[1:]
+        raise ArgumentError(OPTION_NAMES[error.field], rule, *(names.get(type(v), v) for v in value)) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,20 +149,26 @@ def train_all(
     rows: dict[tuple[int, str], dict[str, Any]] = {}
     trainer = pool.trainer
     training_passes = trainer.total_steps * trainer.passes_per_step
+    places = {f"train/{name}/{seed}": (name, seed) for seed in seeds for name in methods}
+
+    def keep(key: str, work: Callable[[], dict[str, Any]]) -> None:
+        name, seed = places[key]
+        unit = run.unit(key, lambda: (work(), None))
+        cost = round((unit.forward + unit.backward) / training_passes, 3)
+        rows[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
+        figures = {key: value for key, value in unit.value.items() if key != "failed"}
+        watch(RowTrained(name, seed, {**figures, "cost": cost}, unit.value.get("failed", "")))
+
     best: str | None = None
     for part in (free, [name for name in methods if name not in free]):
         if rows:
             best = Comparison(trainer.task.metric, list(rows.values()), free, judged_on).best_free
         chosen = {name: with_best_free(methods[name], methods.get(best or "")) for name in part}
         jobs = {f"train/{name}/{seed}": (chosen[name], seed, train_on) for seed in seeds for name in part}
-        results = pool.run({key: job for key, job in jobs.items() if run.find(key) is None})
-        for seed in seeds:
-            for name in part:
-                unit = run.unit(f"train/{name}/{seed}", lambda: (next(results), None))  # noqa: B023
-                cost = round((unit.forward + unit.backward) / training_passes, 3)
-                rows[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
-                figures = {key: value for key, value in unit.value.items() if key != "failed"}
-                watch(RowTrained(name, seed, {**figures, "cost": cost}, unit.value.get("failed", "")))
+        finished = [key for key in jobs if run.find(key) is not None]
+        for key in finished:
+            keep(key, dict)
+        pool.each({key: job for key, job in jobs.items() if key not in finished}, keep)
     return [rows[seed, name] for seed in seeds for name in methods], best
 
 

@@ -84,8 +84,12 @@ def resume(
         raise RunError(f"{folder} {rule}, got {kind!r}")
     if "scorer" in spec:
         restore_scorer(spec["scorer"], Path(folder))  # refused before the data, which may take long to read
-    if executor is not None and kind not in PARALLEL:
-        raise ArgumentError("executor", f"must be left out for a run of the kind {kind}", executor)
+    for name, value, default, kinds in (
+        ("executor", executor, None, PARALLEL),
+        ("workers", workers, 1, (*PARALLEL, "evaluate")),
+    ):
+        if value != default and kind not in kinds:
+            raise ArgumentError(name, f"must be left out for a run of the kind {kind}", value)
     executor_of(executor, workers)
     run = restore(folder, data, task, transforms)
     return RESUMES[kind](run, budget=budget, workers=workers, executor=executor, watch=watch)

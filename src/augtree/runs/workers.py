@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +16,10 @@ from augtree.tasks.trainer import Trainer
 
 Function = Callable[[Trainer, Any, Any], Any]
 """From a trainer, what all jobs have in common and the argument of one to its value; a function of a module."""
+
+
+Record = Callable[[str, Callable[[], Any]], object]
+"""Takes a job's key, and a function that does the job or counts what a worker has done, and gives the value."""
 
 
 class Done(NamedTuple):
@@ -56,18 +61,44 @@ class TrainerPool:
 
     def __init__(self, trainer: Trainer, function: Function, executor: Executor) -> None:
         executor.check_device(trainer.device.type)
-        self.trainer, self.remote = trainer, executor.remote
+        self.trainer, self.function, self.remote, self.began = trainer, function, executor.remote, False
         self.pool = executor.pool(TrainerWork(trainer, function))
 
     def run(self, jobs: Mapping[str, Any], common: Any = None) -> Iterator[Any]:
         """The values of jobs, given their arguments by key, in their order."""
-        given = {key: (self.trainer.halved, argument) for key, argument in jobs.items()}
-        for _, done in self.pool.run(given, common):
-            self.trainer.halved |= done.halved
-            if self.remote:
-                self.trainer.passes.forward += done.forward
-                self.trainer.passes.backward += done.backward
-            yield done.value
+        if self.is_better_here(jobs):
+            yield from (self.function(self.trainer, common, argument) for argument in jobs.values())
+            return
+        for _, done in self.pool.run(self.messages(jobs), common):
+            yield self.value_of(done)
+
+    def each(self, jobs: Mapping[str, Any], record: Record, common: Any = None) -> None:
+        """Do jobs and record each as it ends, in whatever order."""
+        if self.is_better_here(jobs):
+            for key, argument in jobs.items():
+                record(key, partial(self.function, self.trainer, common, argument))
+            return
+        for _ in self.pool.run(
+            self.messages(jobs), common, lambda key, done: record(key, partial(self.value_of, done))
+        ):
+            pass
+
+    def is_better_here(self, jobs: Mapping[str, Any]) -> bool:
+        """Whether jobs are done in this process: all are, or it is one for which a worker would have to begin."""
+        here = not self.remote or (len(jobs) == 1 and not self.began)
+        self.began |= not here
+        return here
+
+    def messages(self, jobs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of jobs as workers get them."""
+        return {key: (self.trainer.halved, argument) for key, argument in jobs.items()}
+
+    def value_of(self, done: Done) -> Any:
+        """The value of a job that a worker has done; its passes are counted here."""
+        self.trainer.halved |= done.halved
+        self.trainer.passes.forward += done.forward
+        self.trainer.passes.backward += done.backward
+        return done.value
 
     def __enter__(self) -> TrainerPool:
         self.pool.__enter__()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from augtree.errors import ArgumentError, RunError, number, one_of, whole_number
-from augtree.runs.executors import Executor, executor_of
+from augtree.runs.executors import Executor, Serial, executor_of
 from augtree.search.scorers import SCORERS, Cooldown, Retrain, ScorerOptions
 
 H = tuple(round(0.1 * i, 1) for i in range(1, 11))
@@ -91,6 +91,15 @@ class SearchOptions:
     def used_executor(self) -> Executor:
         """The executor that `executor` and `workers` mean."""
         return executor_of(self.executor, self.workers)
+
+    def check_executor(self) -> None:
+        """Raise an ArgumentError for workers where the scorer has no use for them in the search of one tree."""
+        if self.by_cooldown or isinstance(self.used_executor, Serial):
+            return
+        rule = f"with the scorer {self.scorer_options.spec()['name']}, which scores candidates in turn"
+        if self.executor is None:
+            raise ArgumentError("workers", f"must be 1 {rule}", self.workers)
+        raise ArgumentError("executor", f"must be serial {rule}", self.executor)
 
     @property
     def limits(self) -> Limits:

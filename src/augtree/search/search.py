@@ -72,7 +72,7 @@ def search_tree(
     method
         Algorithm 1 (greedy), or all trees of two levels (exhaustive, needs retrain).
     workers
-        The number of processes that run cool-downs; the result is the same.
+        The number of processes that run cool-downs (cooldown); the result is the same.
     executor
         Where cool-downs run, instead of `workers`: `augtree.executors.Ray(address="auto")`, or a name (serial,
         processes, ray); the result is the same.
@@ -105,6 +105,7 @@ def search_tree(
         workers=workers,
         executor=executor,
     )
+    options.check_executor()
     data, task = dataset_of(data), task_of(task)
     space = space_for(data, task, space)
     check_data(data, space)

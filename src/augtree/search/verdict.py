@@ -23,8 +23,9 @@ WHY = {
 }
 """What a harmful factor says about the data."""
 
-UNTESTED = (
-    "Nothing was tested for harm: everything stays in play. The policy is the mixture that every search begins with:"
+UNTESTED = "Nothing was tested for harm: everything stays in play."
+FIRST_MIXTURE = (
+    "The policy is the mixture that every search begins with:"
     " train longer, or give a larger budget, before you use it."
 )
 
@@ -58,7 +59,9 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
     elif not out:
         out = ["Nothing was found to do harm: everything stays in play."]
     out += stays_in_play(result)
-    if result.tree == result.mixture and result.single == result.mixture:
+    if result.tree == result.mixture and not result.findings:
+        out.append(FIRST_MIXTURE)
+    elif result.tree == result.mixture and result.single == result.mixture:
         out.append("The policy is the mixture of what is in play.")
     elif result.tree == result.mixture:
         out.append(

@@ -91,4 +91,5 @@ def test_wrong_options(options, message):
 
 def test_plans_in_words():
     assert str(Plan(1.5, (0.3, 0.6), 0.2, 2)) == "trunk 1.50, looks after 0.3 and 0.6, then 2 cool-downs of 0.2"
+    assert str(Plan(1.4, (0.5,), 0.4, 1)) == "trunk 1.40, a look after 0.5, then a cool-down of 0.4"
     assert str(Plan(0.7, (), 0.3, 1)) == "trunk 0.70, no looks, then a cool-down of 0.3"

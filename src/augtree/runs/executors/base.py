@@ -14,7 +14,7 @@ from augtree.runs.executors.messages import sendable_error
 
 Work = Callable[[Any, Any], Any]
 """From what all jobs have in common and the argument of one to its value. It is sent to each worker once."""
-Report = Callable[[str, Any], None]
+Report = Callable[[str, Any], object]
 """Called with the key and the value of each job that is done, in the order in which they end."""
 
 
@@ -145,7 +145,8 @@ class WorkerPool(Pool, Generic[W]):
             self.feed(gathering)
             while key not in gathering.replies:
                 self.collect(gathering)
-                self.feed(gathering)
+                if key not in gathering.replies:
+                    self.feed(gathering)
             reply = gathering.replies.pop(key)
             if reply.error is not None:
                 raise reply.error
@@ -169,8 +170,10 @@ class WorkerPool(Pool, Generic[W]):
                 self.count_death(worker, reply, gathering)
                 continue
             worker.key = None
-            if not reply.key and reply.error is not None:
-                raise reply.error
+            if not reply.key:
+                self.deaths_at_start = 0
+                if reply.error is not None:
+                    raise reply.error
             if worker.gathering is gathering:
                 gathering.take(reply)
 
@@ -178,15 +181,18 @@ class WorkerPool(Pool, Generic[W]):
         """Give a dead worker's job to another, unless too many have died at it."""
         if not worker.key:
             self.deaths_at_start += 1
-            deaths, doing = self.deaths_at_start, "while it began"
+            if self.deaths_at_start > self.retries:
+                raise self.lost("while it began", death)
         elif worker.gathering is gathering and worker.key in gathering.unfinished:
             gathering.deaths[worker.key] += 1
-            deaths, doing = gathering.deaths[worker.key], f"at {worker.key}"
-            gathering.waiting.appendleft(worker.key)
-        else:
-            return
-        if deaths > self.retries:
-            raise RunError(
-                f"a worker died {doing}, after {self.retries} retries ({death.reason}): see to its memory; what is"
-                " finished is kept, resume the run to go on"
-            )
+            if gathering.deaths[worker.key] > self.retries:  # raised in its turn, after what the others finish
+                gathering.take(Reply(worker.key, error=self.lost(f"at {worker.key}", death)))
+            else:
+                gathering.waiting.appendleft(worker.key)
+
+    def lost(self, doing: str, death: Death) -> RunError:
+        """The error where too many workers have died."""
+        return RunError(
+            f"a worker died {doing}, after {self.retries} retries ({death.reason}): see to its memory; what is"
+            " finished is kept, resume the run to go on"
+        )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -17,7 +19,8 @@ from augtree.runs.executors.base import Death, Executor, Reply, Work, Worker, Wo
 from augtree.runs.executors.messages import pack, sendable_error, unpack
 
 CONTEXT = get_context("spawn")
-NOT_MAIN = 'must be 1 in a script without `if __name__ == "__main__":`, which every worker would run again'
+NOT_BEGUN = 'must be 1 where a worker cannot begin (see above); a script needs `if __name__ == "__main__":`'
+FROM_INPUT = "must be 1 in a script from standard input, which workers cannot read again"
 PATIENCE = 5.0
 """Seconds that a worker has to end."""
 
@@ -127,7 +130,8 @@ class ProcessPool(WorkerPool[Process]):
             worker.process.join(PATIENCE)
             code = worker.end() or 0
             if not worker.key and code > 0:
-                raise ArgumentError("workers", NOT_MAIN, self.most) from None
+                from_input = getattr(sys.modules["__main__"], "__file__", "<stdin>") == "<stdin>"
+                raise ArgumentError("workers", FROM_INPUT if from_input else NOT_BEGUN, self.most) from None
             return Death(signal.Signals(-code).name if code < 0 else f"exit code {code}")
         return reply
 
@@ -142,6 +146,7 @@ class ProcessPool(WorkerPool[Process]):
 def serve(parent: Connection) -> None:
     """Do the jobs of a parent until it is gone; Ctrl-C is for the parent alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         parent.recv_bytes()
         work, reply = prepared(parent.recv_bytes())
@@ -153,6 +158,14 @@ def serve(parent: Connection) -> None:
                 parent.send_bytes(answer(work, key, common, content))
             else:
                 common = unpack(content)
+
+
+def end_with_parent() -> None:
+    """End this process, whatever it does, as soon as its parent is gone: a resumed run may begin the same job."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def prepared(content: bytes) -> tuple[Work, Reply]:

@@ -186,7 +186,7 @@ class ScorerOptions:
         raise NotImplementedError
 
     def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:
-        """The most scorings that a whole search may need."""
+        """The most scorings that a whole search may need (density, retrain)."""
         raise NotImplementedError
 
     def spec(self) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.search.scorers.base import ScorerOptions
-from augtree.transforms.base import Transform
 
 BUDGET = 2.0
 """What a search spends by default, in training equivalents."""
@@ -58,7 +57,7 @@ class Cooldown(ScorerOptions):
     look: float | None = None
     """The length of each cool-down of a look, in trainings (default 0.028; 0.05 in short trainings)."""
     styles: bool | None = None
-    """Whether the last look tests what the styles are made of, too (default yes; no in short trainings)."""
+    """Whether the last look tests factors of styles (default yes; no in short trainings, unless looks are given)."""
     shortest: int = 10
     """The fewest steps of a cool-down of a look."""
     clear: float = 2.5
@@ -129,10 +128,6 @@ class Cooldown(ScorerOptions):
         scale = min(1.0, trunk * 2 / 3 / kept_looks[-1]) if kept_looks else 1.0
         return Plan(trunk, tuple(length * scale for length in kept_looks), cool, last)
 
-    def scorings(self, depth: int, candidates: Sequence[Transform], probabilities: int) -> int:  # noqa: ARG002
-        """About the number of cool-downs: eight or more in each look, and the last ones."""
-        return 8 * len(LOOKS if self.looks is None else self.looks) + self.last
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -149,6 +144,7 @@ class Plan:
 
     def __str__(self) -> str:
         lengths = " and ".join(f"{length:.2g}" for length in self.looks)
-        looks = f", looks after {lengths}" if self.looks else ", no looks"
+        kind = "looks" if len(self.looks) > 1 else "a look"
+        looks = f", {kind} after {lengths}" if self.looks else ", no looks"
         cools = f"{self.last} cool-downs" if self.last > 1 else "a cool-down"
         return f"trunk {self.trunk:.2f}{looks}, then {cools} of {self.cool:.2g}"
