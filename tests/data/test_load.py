@@ -182,6 +182,12 @@ def test_tu_sets(name):
         assert set((other * graph.num_nodes + one).tolist()) == set(code.tolist())
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b"])
+def test_what_cannot_be_the_name_of_a_file_is_not_found(name):
+    with pytest.raises(DataError, match="source must be a folder, a zip file or one of"):
+        load(name)
+
+
 @real("tu/PROTEINS.zip")
 def test_the_papers_table_for_proteins():
     data = load("PROTEINS")

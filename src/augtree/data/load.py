@@ -136,7 +136,8 @@ def reader_by_name(source: str, root: Path) -> tuple[Reader, Path | None]:
     """The reader for a name or a path, and the path to read, None if it does not exist."""
     if source in READERS:
         return READERS[source], root
-    path = next((path for path in places(source, root) if path.exists()), None)
+    found = (path for path in places(source, root) if os.path.exists(path))  # noqa: PTH110 (Path.exists raises)
+    path = next(found, None)
     if path is None:
         return tu_dataset if source in CATALOGUE else read_folder, None
     return reader_at(path), path
