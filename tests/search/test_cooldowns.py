@@ -219,6 +219,7 @@ def test_one_cool_down_is_on_the_mixture():
     built = cooldowns.build_one_node(1, Tree(), None)
     assert list(cooldowns.done) == [policy_name(cooldowns.play.mixture())]
     assert built.p == cooldowns.play.augmented_share == 0.5
+    assert built.why == "the mixture of what is in play"  # compared with nothing
     assert best_single(cooldowns, cooldowns.play) == cooldowns.play.mixture()
 
 

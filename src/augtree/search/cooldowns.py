@@ -75,7 +75,8 @@ class FinalCooldowns:
             root = winner.policy.nodes.get(1) if isinstance(winner.policy, Tree) else None
             if root is None:
                 return Built(Identity(), 0.0, False, why="nothing is in play")
-            why = "" if winner is not champion else "nothing beat the mixture"
+            kept = "nothing beat the mixture" if rivals else "the mixture of what is in play"
+            why = "" if winner is not champion else kept
             return Built(root.transform, root.p, True, gain, error, why)
         if winner is champion:
             return Built(Identity(), 0.0, False, gain, error, why=f"nothing improved on the tree without node {node}")
