@@ -31,6 +31,7 @@ import torch
 import augtree as at
 import measure
 from augtree.comparison import Longer, Soup
+from augtree.data.groups import ALL
 from augtree.search.play import Play
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
@@ -221,10 +222,13 @@ class Set:
         """A forest."""
         found = at.search_forest(self.grouped, self.task, seed=seed, budget=self.options.budget, method=method)
         about = {"out": {g: list(names) for g, names in found.out_of_play.items()}, "cooled": dict(found.cooled)}
-        assert found.state is not None
         cost = sum(value for name, value in found.cost.items() if name.endswith("equivalents"))
+        figures: dict[str, Any] = {}
+        for split, measures in found.measures.items():
+            each = {group: float(measured["accuracy"]) for group, measured in measures.items()}
+            figures |= {split: each.pop(ALL), f"{split} groups": each}
         return {
-            **self.judged(found.state),
+            **figures,
             "cost": cost,
             "weights": dict(found.weights),
             "notes": list(found.notes),
