@@ -20,7 +20,7 @@ from augtree.runs.events import Planned, RowTrained
 from augtree.tasks import Classification
 from augtree.tasks.trainer import Trainer
 from augtree.transforms import DropNodes, Identity, Invert, RandAugment
-from support.blobs import MINE, POLICIES, blobs, net, task
+from support.blobs import MINE, POLICIES, Fragile, blobs, net, task
 
 
 def test_a_comparison_repeats_and_is_kept(tmp_path):
@@ -69,20 +69,6 @@ def test_a_comparison_that_was_killed_goes_on_to_the_same_bytes(tmp_path, fault)
     assert found.rows == whole.rows
     for name in ("comparison.csv", "comparison.json", "spec.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-class Fragile(nn.Module):
-    """Its numbers are no longer finite once it is trained on a picture that is bright all over."""
-
-    def __init__(self):
-        super().__init__()
-        self.net = net()
-        self.register_buffer("broken", torch.zeros(()))
-
-    def forward(self, batch):
-        if self.training and (batch.mean((1, 2, 3)) > 1).any():
-            self.broken.fill_(float("inf"))
-        return self.net(batch) + self.broken
 
 
 DIVERGED = "TaskError: the model must give finite numbers, but the training diverged with lr=0.05 after 6 steps"

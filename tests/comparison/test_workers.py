@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import augtree as at
 from augtree import Tree
@@ -13,23 +12,8 @@ from augtree.runs.executors.base import Pool
 from augtree.runs.store import Run
 from augtree.search import Cooldown
 from augtree.transforms import Flip, Invert, Posterize, Space
-from support.blobs import MINE, blobs, net, task
+from support.blobs import MINE, Fragile, blobs, net, task
 from support.inline import Inline
-
-
-class NotTooBright(torch.nn.Module):
-    """Its numbers are no longer finite once it is trained on a picture that is bright all over."""
-
-    def __init__(self):
-        super().__init__()
-        self.net = net()
-        self.register_buffer("broken", torch.zeros(()))
-
-    def forward(self, batch):
-        if self.training and (batch.mean((1, 2, 3)) > 1).any():
-            self.broken.fill_(float("inf"))
-        return self.net(batch) + self.broken
-
 
 SEARCH = Searched(
     Space([Posterize(0.2)], basics=[Flip()]),
@@ -45,7 +29,7 @@ def files(folder):
 
 
 def test_rows_are_the_same_wherever_they_are_trained(tmp_path):
-    data, how = blobs(groups=np.arange(80) % 2), {"task": task(model=NotTooBright), "policies": ROWS, "seeds": 2}
+    data, how = blobs(groups=np.arange(80) % 2), {"task": task(model=Fragile), "policies": ROWS, "seeds": 2}
     events = {"here": [], "there": []}
     here = compare(data, **how, out=tmp_path / "here", watch=events["here"].append)
     workers = Inline()

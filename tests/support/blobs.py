@@ -36,6 +36,20 @@ def net(outputs=2) -> nn.Module:
     )
 
 
+class Fragile(nn.Module):
+    """Its numbers are no longer finite once it is trained on a picture that is bright all over."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = net()
+        self.register_buffer("broken", torch.zeros(()))
+
+    def forward(self, batch):
+        if self.training and (batch.mean((1, 2, 3)) > 1).any():
+            self.broken.fill_(float("inf"))
+        return self.net(batch) + self.broken
+
+
 def wide_net() -> nn.Module:
     """The same for three classes: wrong for two."""
     return net(3)
