@@ -121,15 +121,15 @@ def test_deaths_have_a_limit_for_each_job(retries):
 
 def test_what_others_finish_before_the_error_of_a_dead_worker_is_reported():
     def script(pool):
-        worker = max((w for w in pool.workers if w.key), key=lambda w: "abc".index(w.key))
-        return [(worker, Death("SIGKILL") if worker.key == "a" else Reply(worker.key, "value"))]
+        worker = max((w for w in pool.workers if w.key), key=lambda w: "acb".index(w.key))
+        return [(worker, Death("SIGKILL") if worker.key == "b" else Reply(worker.key, "value"))]
 
     reported = []
-    run = Scripted(script, retries=0).run({"b": 1, "a": 2, "c": 3}, report=lambda key, _: reported.append(key))
-    assert next(run) == ("b", "value")
-    with pytest.raises(RunError, match="a worker died at a, after 0 retries"):
+    run = Scripted(script, retries=0).run({"a": 1, "b": 2, "c": 3}, report=lambda key, _: reported.append(key))
+    assert next(run) == ("a", "value")
+    with pytest.raises(RunError, match="a worker died at b, after 0 retries"):
         next(run)
-    assert reported == ["b", "c"]
+    assert reported == ["c", "a"]
 
 
 def test_workers_that_die_at_the_start_now_and_then_do_not_add_up():

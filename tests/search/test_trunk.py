@@ -192,6 +192,14 @@ def test_half_stay_alone_where_augmenting_every_sample_is_plainly_harmful():
         assert trunk.training_plays == {UNGROUPED: out}
 
 
+def test_in_doubt_flips_and_turns_leave_play_at_the_last_look_and_crops_stay():
+    options = replace(QUICK, clear=3.0, likely=0.3, sure=2.0)
+    trunk = trunk_on(corners(), {UNGROUPED: PLAY}, options)
+    for factor, bar in (("Flip", 0.3), ("VerticalFlip", 0.3), ("QuarterTurn", 0.3), ("PadCrop", 2.0), ("Fog", 2.0)):
+        assert trunk.bar(factor, last=True) == bar
+        assert trunk.bar(factor, last=False) == 3.0
+
+
 # ---- what is asked
 
 
