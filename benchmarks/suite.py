@@ -3,6 +3,7 @@
     python benchmarks/suite.py prepare runs/sets --root $AUGTREE_DATA [--cifar FOLDER]
     python benchmarks/suite.py run runs/sets --out runs/suite --workers 8 [--minutes 9]      # again to go on
     python benchmarks/suite.py table --out runs/suite                                # writes results/suite.json
+    python benchmarks/suite.py findings --out runs/suite                             # what the looks said
 
 Nine free policies are trained once for each set; validation data chooses one. Then, for every seed: that choice and
 default practice (flip, crop, TrivialAugment) trained for the budget of a search, a search, and a forest where a set
@@ -333,6 +334,23 @@ def table(options: argparse.Namespace) -> None:
         print(measure.write(options.name, content))
 
 
+FACTORS = ("Flip", "VerticalFlip", "QuarterTurn", "PadCrop")
+
+
+def findings(options: argparse.Namespace) -> None:
+    """Of each search: validation accuracy, and each basic's harm in standard errors, with the look that said so."""
+    lines = []
+    for path in sorted(options.out.glob("*.jsonl")):
+        for row in (row for row in rows_of(path) if row["row"] == "search"):
+            last = {found["factor"]: found for found in row["findings"]}
+            cells = []
+            for name in FACTORS:
+                left = ", out" if name in row["out"] else ""
+                cells.append(f"{last[name]['harm'] / last[name]['se']:+.2f} at {last[name]['look'] + 1}{left}")
+            lines.append([path.stem, str(row["seed"]), f"{100 * row['val']:.1f}", *cells])
+    print(measure.table(["set", "seed", "val", *FACTORS], lines))
+
+
 def summary_of(rows: dict[tuple[str, int], dict[str, Any]], split: str) -> dict[str, Any]:
     """One set: each row's mean, how far it is behind the search (paired), and in the worst group."""
     free = {row: found for (row, seed), found in rows.items() if row not in (*ROWS, "search")}
@@ -395,13 +413,14 @@ def main() -> None:
     third.add_argument("--split", choices=("val", "test"), default="test")
     third.add_argument("--name", default="suite")
     third.add_argument("--dry", action="store_true", help="write nothing")
-    for each in (second, third):
+    fourth = does.add_parser("findings")
+    for each in (second, third, fourth):
         each.add_argument("--out", type=Path, default=Path("runs/suite"))
     options = parser.parse_args()
     if options.what == "prepare":
         prepare(options.folder, options.root, options.cifar)
     else:
-        {"run": run, "table": table}[options.what](options)
+        {"run": run, "table": table, "findings": findings}[options.what](options)
 
 
 if __name__ == "__main__":
