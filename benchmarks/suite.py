@@ -257,7 +257,7 @@ class Set:
             self.done[row, seed] = found
             with self.file.open("a") as file:
                 file.write(json.dumps(found) + "\n")
-        return f"{self.name}: done"
+        return f"{self.name}: done ({', '.join(self.options.parts)}; seeds {self.options.seeds})"
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -265,9 +265,9 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def job(path: Path, options: argparse.Namespace, until: float) -> str:
+def job(path: Path, options: argparse.Namespace, until: float, **chosen: Any) -> str:
     torch.set_num_threads(1)
-    return Set(path, options).run(until)
+    return Set(path, argparse.Namespace(**{**vars(options), **chosen})).run(until)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -277,9 +277,18 @@ def run(options: argparse.Namespace) -> None:
     (options.out / "about.json").write_text(json.dumps(about(options), indent=1))
     paths = [p for p in sorted(options.folder.glob("*.npz")) if not options.sets or p.stem in options.sets]
     paths.sort(key=lambda path: -path.stat().st_size)
+    rest = [part for part in options.parts if part != "free_policies"]
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(job, path, options, until) for path in paths]):
-            print(done.result(), flush=True)
+        stages = (
+            [[{"path": path, "parts": ["free_policies"]} for path in paths]]
+            if "free_policies" in options.parts
+            else []
+        )
+        stages.append([{"path": path, "parts": rest, "seeds": [seed]} for seed in options.seeds for path in paths])
+        for stage in stages:
+            jobs = [pool.submit(job, options=options, until=until, **chosen) for chosen in stage]
+            for done in as_completed(jobs):
+                print(done.result(), flush=True)
 
 
 def about(options: argparse.Namespace) -> dict[str, Any]:

@@ -19,16 +19,16 @@ COST = "which cost {} ± 0.020 in validation loss (your classes have a left and 
     ("out", "findings", "lines"),
     [
         ({}, [], []),
-        ({"a": [], "b": []}, [], ["Nothing was tested for harm: everything stays in play in all groups."]),
+        ({"a": [], "b": []}, [], ["Nothing was tested."]),
         (
             {"a": [], "b": []},
             [finding("Flip", [], 0.0, a=0.0, b=0.0)],
-            ["Nothing was found to do harm in any group: everything stays in play."],
+            ["Nothing that was tested does harm in any group: everything is in play."],
         ),
         (
             {"a": [], "b": []},
             [FLIP],
-            ["Everything stays in play in all groups: one policy for all was better than one for each."],
+            ["Everything is in play in all groups: one policy for all was better than one for each."],
         ),
         (
             {"a": ["Flip"], "b": ["Flip", EVERY_SAMPLE], "c\n": []},
@@ -39,7 +39,7 @@ COST = "which cost {} ± 0.020 in validation loss (your classes have a left and 
                     f"Out of play in b: flips left-right, {COST.format('0.200')};"
                     " augmenting every sample, which cost 0.300 ± 0.020 in validation loss."
                 ),
-                "Everything stays in play in c\\n.",
+                "Everything is in play in c\\n.",
             ],
         ),
         (
@@ -48,8 +48,7 @@ COST = "which cost {} ± 0.020 in validation loss (your classes have a left and 
             [
                 (
                     "Out of play in a: Fog, which cost 0.100 ± 0.020 in validation loss in all groups together;"
-                    " Invert, in doubt (0.030 ± 0.020 in validation loss;"
-                    " a harmful one costs more than a missing one)."
+                    " Invert (0.030 ± 0.020 in validation loss)."
                 ),
                 "Out of play in b: Fog, as in most groups (0.100 ± 0.020 of harm in all together).",
             ],

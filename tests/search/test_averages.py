@@ -11,8 +11,7 @@ from augtree.search.cooldowns import (
     FinalCooldowns,
     average_of,
 )
-from augtree.search.play import Play
-from augtree.search.trunk import UNGROUPED
+from augtree.search.play import UNGROUPED, Play
 from augtree.tasks import Classification
 from augtree.training.state import State
 from support.searches import CORNERS, LINEAR, corners, trunk_on

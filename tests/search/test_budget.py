@@ -5,9 +5,8 @@ import torch
 
 import augtree as at
 from augtree.search.budget import Budget, budget_for, duration, plan_for, planned_steps
-from augtree.search.play import Play
+from augtree.search.play import UNGROUPED, Play
 from augtree.search.scorers.cooldown import BUDGET
-from augtree.search.trunk import UNGROUPED
 from augtree.transforms import Flip, Identity, Space, VerticalFlip
 from support.searches import CORNERS, LINEAR, QUICK, context_on, corners
 

@@ -23,6 +23,7 @@ from augtree.search.cooldown_search import (
 from augtree.search.cooldowns import MIN_VAL_TO_CHOOSE
 from augtree.search.grow import NodeBuilt
 from augtree.search.trunk_events import CooledDown, FactorTested, TrunkTrained
+from augtree.search.verdict import UNTESTED
 from augtree.tasks import Classification
 from augtree.transforms import Cutout, Flip, Identity, Posterize, Space, VerticalFlip
 from support.searches import CORNERS, INVERT, LINEAR, QUICK, bright_or_dark, corners, linear_model
@@ -138,14 +139,14 @@ def test_a_budget_without_room_for_looks_is_told_once():
     assert ["a look after" in " ".join(e.lines) for e in events if isinstance(e, Planned)] == [False, True]
     assert [e.lines[0].count("nothing is tested on the way") for e in events if isinstance(e, Planned)] == [1, 0]
     assert found.findings == []
-    assert found.verdict().startswith("Nothing was tested for harm: everything stays in play.")
+    assert found.verdict().startswith(UNTESTED)
     assert not notes_with(search(), "no room for looks")
 
 
 def test_looks_that_are_not_wanted_are_not_missed():
     found = search(scorer=replace(QUICK, looks=()))
     assert found.findings == []
-    assert "Nothing was tested for harm" in found.verdict()
+    assert UNTESTED in found.verdict()
     assert not notes_with(found, "--budget")
 
 

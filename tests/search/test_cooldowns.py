@@ -19,9 +19,8 @@ from augtree.search.cooldowns import (
 )
 from augtree.search.grow import grow
 from augtree.search.importance import importances
-from augtree.search.play import Play
+from augtree.search.play import UNGROUPED, Play
 from augtree.search.scorers.cooldown import Plan
-from augtree.search.trunk import UNGROUPED
 from augtree.transforms import AutoAugment, Cutout, Flip, Identity, Posterize, RandAugment, Space, TrivialAugment
 from augtree.transforms.traits import EVERY_SAMPLE
 from support.searches import INVERT

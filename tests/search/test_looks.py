@@ -9,11 +9,8 @@ import torch
 import augtree as at
 from augtree.search import search_tree
 from augtree.search.factorial import Effect
-from augtree.search.play import Play
+from augtree.search.play import UNGROUPED, Play
 from augtree.search.scorers.cooldown import Plan
-from augtree.search.trunk import (
-    UNGROUPED,
-)
 from augtree.tasks import Classification
 from augtree.transforms import Posterize
 from augtree.transforms.traits import EVERY_SAMPLE, TONES
@@ -120,18 +117,7 @@ def test_before_the_last_look_a_factor_stays_where_a_group_s_own_samples_do_not_
         assert finding.removed_in == left
 
 
-def test_what_is_likely_to_harm_leaves_where_the_group_itself_says_so():
-    """Where harm in all groups together is likely and not certain, each group has a word in it."""
-    trunk = planted({}, groups=True)
-    groups = {"a": Effect(0.3, 0.12), "b": Effect(0.2, 0.12), "c": Effect(-0.02, 0.12)}
-    common = trunk.judge(0, 0.5, "Flip", groups, 1.0)
-    assert 1 < common.effect.z < 2
-    assert {name: effect.z > 1 for name, effect in common.groups.items()} == {"a": True, "b": True, "c": False}
-    assert common.removed_in == ("a", "b")
-    assert trunk.judge(0, 0.5, "Flip", groups, 2.0).removed_in == ("a",)
-
-
-def test_what_is_less_than_likely_leaves_a_group_that_it_certainly_harms():
+def test_a_group_that_it_certainly_harms_loses_what_harms_nobody_else():
     trunk = planted({}, groups=True)
     groups = {"a": Effect(0.5, 0.05), "b": Effect(0.07, 0.05), "c": Effect(-0.5, 0.05)}
     finding = trunk.judge(0, 0.5, "Flip", groups, 1.0)
@@ -140,10 +126,10 @@ def test_what_is_less_than_likely_leaves_a_group_that_it_certainly_harms():
     assert finding.removed_in == ("a",)
 
 
-@pytest.mark.parametrize(("likely", "out"), [(0.5, True), (3.0, False)])
-def test_the_last_look_asks_for_less_than_the_others(likely, out):
+@pytest.mark.parametrize(("sure", "out"), [(0.5, True), (3.0, False)])
+def test_the_last_look_has_a_bar_of_its_own(sure, out):
     for last, left in ((True, out), (False, False)):
-        trunk = planted({"Flip": 0.03}, luck=0.02, options=replace(QUICK, likely=likely))
+        trunk = planted({"Flip": 0.03}, luck=0.02, options=replace(QUICK, sure=sure))
         trunk.look(0, 0.5, last=last)
         assert 0.5 < trunk.findings[0].effect.z < 3
         assert ("Flip" in trunk.plays[UNGROUPED].out) == left

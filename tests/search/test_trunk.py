@@ -11,10 +11,9 @@ from augtree.data import from_arrays
 from augtree.search import search_tree
 from augtree.search.branches import Branch
 from augtree.search.factorial import Effect
-from augtree.search.play import Play
+from augtree.search.play import UNGROUPED, Play
 from augtree.search.trunk import (
     MAX_FACTORS,
-    UNGROUPED,
     common_play,
     cooldowns_of_look,
 )
@@ -138,7 +137,7 @@ def test_branches_with_the_same_pictures_end_with_the_same_weights():
 
 def test_where_nothing_leaves_the_trunk_is_one_long_training():
     """Looks leave no trace: in parts or as a whole it is the same to the last bit."""
-    options = replace(QUICK, clear=1000, likely=1000, sure=1000, slow=1000)
+    options = replace(QUICK, clear=1000, sure=1000, slow=1000)
     trunk = trunk_on(corners(), {UNGROUPED: PLAY}, options)
     grown = trunk.grow()()
     trainer = LINEAR.prepare(corners())
@@ -190,14 +189,6 @@ def test_half_stay_alone_where_augmenting_every_sample_is_plainly_harmful():
         trunk.plays = {g: play.without([EVERY_SAMPLE] if g in removed else []) for g, play in trunk.plays.items()}
         trunk.looks_done = len(trunk.plan.looks)
         assert trunk.training_plays == {UNGROUPED: out}
-
-
-def test_in_doubt_flips_and_turns_leave_play_at_the_last_look_and_crops_stay():
-    options = replace(QUICK, clear=3.0, likely=0.3, sure=2.0)
-    trunk = trunk_on(corners(), {UNGROUPED: PLAY}, options)
-    for factor, bar in (("Flip", 0.3), ("VerticalFlip", 0.3), ("QuarterTurn", 0.3), ("PadCrop", 2.0), ("Fog", 2.0)):
-        assert trunk.bar(factor, last=True) == bar
-        assert trunk.bar(factor, last=False) == 3.0
 
 
 # ---- what is asked

@@ -85,14 +85,14 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
                 finding(EVERY_SAMPLE, left=(), harm=0.01),  # neither harm nor help: not worth a word
             ],
             (
-                "Nothing was found to do harm: everything stays in play."
+                "Nothing that was tested does harm: everything is in play."
                 " Stays, with no clear harm or help: flips left-right, Fog."
             ),
         ),
         (
             [finding(left=(), harm=0.3, look=0), finding(left=(), harm=-0.2), finding("Fog", left=(), harm=0.0)],
             (
-                "Nothing was found to do harm: everything stays in play."
+                "Nothing that was tested does harm: everything is in play."
                 " Clearly helps: flips left-right (0.200 ± 0.020)."
                 " Stays, with no clear harm or help: Fog."
             ),
@@ -100,16 +100,24 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
         (
             [finding(left=(), harm=0.0), finding(EVERY_SAMPLE, left=(), harm=-0.2)],
             (
-                "Nothing was found to do harm: everything stays in play."
+                "Nothing that was tested does harm: everything is in play."
                 " Clearly helps: augmenting every sample (0.200 ± 0.020)."
                 " Stays, with no clear harm or help: flips left-right."
             ),
         ),
         (
-            [finding(harm=0.03)],
+            [{**finding(), "kept": {"": 0.25}}, {**finding("QuarterTurn"), "kept": {}}],
             (
-                "Out of play, in doubt: flips left-right (0.030 ± 0.020 in validation loss);"
-                " a harmful one costs more than a missing one."
+                "Out of play: flips left-right: predictions for such samples keep 25% of their information"
+                " (your classes have a left and a right)."
+                " Out of play: quarter turns, untested, since the model knew too little."
+            ),
+        ),
+        (
+            [{**finding(left=()), "kept": {"": 0.95}}],
+            (
+                "Nothing that was tested does harm: everything is in play."
+                " Your data bear flips left-right (95% of the information kept)."
             ),
         ),
         (

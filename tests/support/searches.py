@@ -85,7 +85,7 @@ def linear_model() -> nn.Module:
 
 LINEAR = Classification(model=linear_model, steps=80, batch_size=64, lr=0.02, device="cpu")
 CORNERS = Space([Posterize(0.2)], basics=[Flip(1.0), VerticalFlip()])
-QUICK = Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, clear=3.0, likely=2.0, cool=0.3, renew=4)
+QUICK = Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, tests=(), clear=3.0, cool=0.3, renew=4)
 
 
 PLAN = Plan(1.0, (0.25, 0.5), 0.3, 2)

@@ -32,5 +32,5 @@ APART = sided("left or right", "upper or lower")
 ALIKE = sided("left or right", "left or right")
 TASK = Classification(model=linear, steps=80, batch_size=64, lr=0.02, device="cpu")
 SPACE = Space([Posterize(0.2)], basics=[Flip(1.0), VerticalFlip()])
-QUICK = Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, clear=3.0, likely=2.0, cool=0.3, renew=4)
+QUICK = Cooldown(looks=(0.3, 0.6), look=0.2, shortest=4, tests=(), clear=3.0, cool=0.3, renew=4)
 HOW = {"scorer": QUICK, "budget": 6, "alpha": 8, "eta": 0.3}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from augtree.errors import printable
 from augtree.search.factorial import Effect
 from augtree.search.play import factor_in_words
-from augtree.search.verdict import CERTAIN, WHY
+from augtree.search.verdict import CERTAIN, WHY, untaken
 
 if TYPE_CHECKING:
     from augtree.forests.result import ForestResult
@@ -42,18 +42,18 @@ def plays_in_words(out_of_play: Mapping[str, Iterable[str]], findings: Iterable[
     if not out_of_play:
         return []
     if not findings:
-        return ["Nothing was tested for harm: everything stays in play in all groups."]
+        return ["Nothing was tested."]
     whole = [printable(group) for group, factors in out_of_play.items() if not factors]
     if len(whole) == len(out_of_play):
         if any(finding["left"] for finding in findings):
-            return ["Everything stays in play in all groups: one policy for all was better than one for each."]
-        return ["Nothing was found to do harm in any group: everything stays in play."]
+            return ["Everything is in play in all groups: one policy for all was better than one for each."]
+        return ["Nothing that was tested does harm in any group: everything is in play."]
     lines = [
         f"Out of play in {printable(group)}: {'; '.join(removal(factor, group, findings) for factor in factors)}."
         for group, factors in out_of_play.items()
         if factors
     ]
-    return [*lines, *([f"Everything stays in play in {', '.join(whole)}."] if whole else [])]
+    return [*lines, *([f"Everything is in play in {', '.join(whole)}."] if whole else [])]
 
 
 def removal(factor: str, group: str, findings: Iterable[Mapping[str, Any]]) -> str:
@@ -64,6 +64,8 @@ def removal(factor: str, group: str, findings: Iterable[Mapping[str, Any]]) -> s
     if not about:
         return name
     finding = (here or about)[-1]
+    if "kept" in finding:
+        return untaken(finding, group)
     common = Effect(finding["harm"], finding["se"])
     own = Effect(**finding["groups"][group]) if group in finding["groups"] else common
     if not here:
@@ -72,4 +74,4 @@ def removal(factor: str, group: str, findings: Iterable[Mapping[str, Any]]) -> s
         return f"{name}, which cost {own.size} in validation loss{WHY.get(factor, '')}"
     if common.harm > CERTAIN * common.se:
         return f"{name}, which cost {common.size} in validation loss in all groups together"
-    return f"{name}, in doubt ({own.size} in validation loss; a harmful one costs more than a missing one)"
+    return f"{name} ({own.size} in validation loss)"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from augtree.search.options import Limits
 from augtree.search.play import Plays
 from augtree.search.scorers.base import ScoringContext
-from augtree.search.scorers.cooldown import BUDGET, Cooldown, Plan
-from augtree.search.trunk import cooldowns_of_look
+from augtree.search.scorers.cooldown import BUDGET, DECAY, Cooldown, Plan
+from augtree.search.trunk import cooldowns_of_look, looks_of, symmetries_to_test
 from augtree.tasks.trainer import Trainer
 from augtree.transforms.base import Policy
 
 TIMED = 10
 """The timed steps that predict the length of a search."""
+MOST_PREDICTIONS = 7
+"""How often a test of flips and turns predicts the validation samples, at most."""
 MIN_PLAN_SHARE = 0.05
 """The least share of the budget that the plan gets, however much judging costs."""
 ROUNDING = 1e-6
@@ -68,35 +70,54 @@ def budget_for(context: ScoringContext, policy: Policy, limits: Limits) -> Budge
 
 def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) -> Plan:
     """How the budget is divided; the costs include judging and averaging."""
-    looks, last, overhead = costs_of(options, trainer, plays)
-    available = max(MIN_PLAN_SHARE * budget.trainings, budget.trainings - overhead)
-    return options.plan(available, options.looks_in(trainer.total_steps).at, looks, last)
+    costs = costs_of(options, trainer, plays)
+    available = max(MIN_PLAN_SHARE * budget.trainings, budget.trainings - costs.overhead)
+    tests = costs.tests if symmetries_to_test(options, trainer, plays) else None
+    return options.plan(available, looks_of(options, trainer, plays), costs.looks, costs.extra, tests)
 
 
-def budget_for_a_look(options: Cooldown, trainer: Trainer, plays: Plays) -> float:
-    """The least budget that has room for a look, in tenths of a training."""
-    looks, last, overhead = costs_of(options, trainer, plays)
-    return math.ceil(10 * (options.least + looks[-1] + last + overhead) + ROUNDING) / 10
+def budget_for_tests(options: Cooldown, trainer: Trainer, plays: Plays) -> float:
+    """The least budget that has room for a look and for the test of flips and turns, in tenths of a training."""
+    costs = costs_of(options, trainer, plays)
+    cool = options.least * DECAY / (1 - DECAY) if options.cool is None else options.cool
+    tests = costs.tests if symmetries_to_test(options, trainer, plays) else 0.0
+    spent = sum(costs.looks[-1:]) + tests + costs.extra + costs.overhead
+    return math.ceil(10 * (options.least + cool + spent) + ROUNDING) / 10
 
 
-def costs_of(options: Cooldown, trainer: Trainer, plays: Plays) -> tuple[list[float], float, float]:
-    """What each look, each of the last cool-downs, and timing and judging cost, in trainings."""
+class Costs(NamedTuple):
+    """What a search spends beside its trunk and its last cool-downs, in trainings."""
+
+    looks: list[float]
+    """Each look."""
+    extra: float
+    """Judging and averaging each of the last cool-downs."""
+    tests: float
+    """All tests of flips and turns."""
+    overhead: float
+    """Timing, and judging the finished model."""
+
+
+def costs_of(options: Cooldown, trainer: Trainer, plays: Plays) -> Costs:
+    """What a search with these plays spends beside its trunk and its last cool-downs."""
     training_steps = trainer.total_steps
     judging = len(trainer.data.indices("val")) / (training_steps * trainer.passes_per_step)
-    looks = options.looks_in(training_steps)
+    looks = looks_of(options, trainer, plays)
     length = looks.steps / training_steps
-    costs = [count * (length + judging) for count in cooldowns_of_looks(plays, len(looks.at), styles=looks.styles)]
-    last = options.cool + 3 * judging + options.renew * (options.last > 1) / training_steps / 2
-    return costs, last, 2 * TIMED / training_steps + judging
+    counts = cooldowns_of_looks(plays, len(looks.at), styles=looks.styles)
+    extra = 3 * judging + options.renew * (options.last > 1) / training_steps / 2
+    test = options.test_steps(training_steps) / training_steps + MOST_PREDICTIONS * judging
+    overhead = 2 * TIMED / training_steps + judging
+    return Costs([count * (length + judging) for count in counts], extra, test * len(options.tests), overhead)
 
 
 def planned_steps(plan: Plan, options: Cooldown, trainer: Trainer, plays: Plays) -> int:
     """About how many steps a search takes, all cool-downs together."""
     training_steps = trainer.total_steps
-    looks = options.looks_in(training_steps)
+    looks = looks_of(options, trainer, plays)
     cooldowns = sum(cooldowns_of_looks(plays, len(plan.looks), styles=looks.styles))
     steps = round((plan.trunk + plan.last * plan.cool) * training_steps)
-    return steps + cooldowns * looks.steps
+    return steps + cooldowns * looks.steps + len(plan.tests) * options.test_steps(training_steps)
 
 
 def describe_training(trainer: Trainer) -> str:

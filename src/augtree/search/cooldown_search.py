@@ -17,16 +17,22 @@ from augtree.runs.events import Planned
 from augtree.runs.failures import attempt
 from augtree.runs.store import Run
 from augtree.search.branches import BranchRunner
-from augtree.search.budget import budget_for, budget_for_a_look, describe_training, plan_for, planned_steps
+from augtree.search.budget import (
+    budget_for,
+    budget_for_tests,
+    describe_training,
+    plan_for,
+    planned_steps,
+)
 from augtree.search.cooldowns import MIN_VAL_TO_CHOOSE, FinalCooldowns
 from augtree.search.grow import Growth, NodeBuilt, grow
 from augtree.search.importance import importances
 from augtree.search.options import Limits, SearchOptions
-from augtree.search.play import Play, Plays
+from augtree.search.play import UNGROUPED, Play, Plays
 from augtree.search.result import Cost, TreeResult, cost_of, history, passes_in
 from augtree.search.scorers.base import ScoringContext, mean
 from augtree.search.scorers.cooldown import Cooldown, Plan
-from augtree.search.trunk import UNGROUPED, Trunk
+from augtree.search.trunk import Trunk, looks_of, symmetries_to_test
 from augtree.tasks import Task
 from augtree.tasks.trainer import Trainer
 from augtree.training.metrics import METRICS
@@ -99,10 +105,10 @@ def prepare_search(
     budget = budget_for(context, play.mixture_with_shared_draws(), limits)
     plan = plan_for(scorer, budget, trainer, plays)
     notes = [*failures, *few_samples(trainer)]
-    if not plan.looks:
-        notes.append(note_without_looks(budget_for_a_look(scorer, trainer, plays) if scorer.looks != () else None))
+    notes += notes_without_tests(plan, scorer, trainer, plays)
     about = f"Model: {describe_training(trainer)}{'' if trainer.task.label_free else CALIBRATED}."
-    lines = (plan_in_words(plan), about, f"Budget: {budget}; {plan}.", f"In play: {play}.")
+    begins = play.without(symmetries_to_test(scorer, trainer, plays))
+    lines = (plan_in_words(plan), about, f"Budget: {budget}; {plan}.", f"In play: {begins}.")
     steps = planned_steps(plan, scorer, trainer, plays)
     context.watch(Planned(notes=[*context.run.notes, *notes], lines=lines, steps=steps))
     return play, plan, notes
@@ -184,19 +190,26 @@ def few_samples(trainer: Trainer) -> Iterable[str]:
 
 def plan_in_words(plan: Plan) -> str:
     """What will happen, in a sentence that explains the words of all later lines."""
+    tests = "on the way, its predictions tell which flips and turns the data bear, and those come into play"
     looks = "on the way, short test trainings (looks) find out what harms, and that leaves play"
+    steps = [words for words, places in ((tests, plan.tests), (looks, plan.looks)) if places]
     return (
         "Plan: one model trains on a mixture of all transforms in play (the trunk);"
-        f" {looks if plan.looks else 'nothing is tested on the way (no looks)'};"
+        f" {'; '.join(steps) or 'nothing is tested on the way'};"
         " at the end the learning rate falls to zero (cool-down)."
     )
 
 
-def note_without_looks(enough: float | None) -> str:
-    """A note that there are no looks, with the budget that would have room for them."""
-    start = "There are no looks" if enough is None else "The budget has no room for looks"
-    hint = "" if enough is None else f" (--budget {enough:.1f} would have)"
-    return f"{start}{hint}: nothing is tested for harm, and everything stays in play."
+def notes_without_tests(plan: Plan, scorer: Cooldown, trainer: Trainer, plays: Plays) -> Iterable[str]:
+    """Notes that nothing is tested, with the budget that would have room for it."""
+    enough = f"(--budget {budget_for_tests(scorer, trainer, plays):.1f} would have)"
+    if not plan.tests and symmetries_to_test(scorer, trainer, plays):
+        yield f"The budget has no room for the test of flips and turns {enough}: they are left out."
+    asked = looks_of(scorer, trainer, plays).at
+    if asked and not plan.looks:
+        yield f"The budget has no room for looks {enough}: nothing leaves play."
+    elif scorer.looks == () and any(play.needs_looks for play in plays.values()):
+        yield "There are no looks: nothing is tested for harm, and everything stays in play."
 
 
 def closing_notes(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[str]:

@@ -17,9 +17,9 @@ from augtree.runs.checkpoints import LazyState
 from augtree.runs.failures import BudgetSpentError
 from augtree.search.branches import Branch, Losses
 from augtree.search.grow import Built
-from augtree.search.play import Play
+from augtree.search.play import UNGROUPED, Play
 from augtree.search.scorers.base import mean, se
-from augtree.search.trunk import UNGROUPED, Trunk
+from augtree.search.trunk import Trunk
 from augtree.tasks.trainer import Trainer
 from augtree.training.schedules import cooldown_rates
 from augtree.training.state import State, seed_of

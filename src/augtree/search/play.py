@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from augtree.policies import Tree
 from augtree.transforms import Chain, Identity, OneOf, Space
 from augtree.transforms.base import Transform
-from augtree.transforms.traits import EVERY_SAMPLE, TRAIT_WORDS, traits
+from augtree.transforms.traits import EVERY_SAMPLE, SYMMETRIES, TRAIT_WORDS, traits
 
 MIN_TRAIT_SHARE = 1 / 12
 """Only traits of more than this share of the candidates are tested: others occur in too few samples."""
+BASICS = (*SYMMETRIES, "PadCrop")
+"""Basics that need no look: flips and turns are tested by predictions, and crops have never done real harm."""
 HALF = 0.5
 """The share of samples of the mixture that each basic is applied to; and each of the user's own transforms."""
 
@@ -51,6 +53,21 @@ class Play:
     def without(self, factors: Iterable[str]) -> Play:
         """The same without some factors."""
         return replace(self, out=self.out | frozenset(factors))
+
+    def with_factors(self, factors: Iterable[str]) -> Play:
+        """The same with some factors that were out."""
+        return replace(self, out=self.out - frozenset(factors))
+
+    @property
+    def symmetries(self) -> tuple[str, ...]:
+        """The flips and turns of the space, in play or not."""
+        return tuple(basic.name for basic in self.space.basics if basic.name in SYMMETRIES)
+
+    @property
+    def needs_looks(self) -> bool:
+        """Whether the space has something that only trainings can judge: own transforms, operations on graphs."""
+        basics = self.space.basics
+        return not basics or bool(self.space.own) or any(basic.name not in BASICS for basic in basics)
 
     @property
     def basics(self) -> tuple[Transform, ...]:
@@ -102,6 +119,9 @@ def one_of(styles: Sequence[Transform]) -> Transform:
     """One of them, or the only one."""
     return styles[0] if len(styles) == 1 else OneOf(styles)
 
+
+UNGROUPED = ""
+"""The one group of a search without groups."""
 
 Plays = Mapping[str, Play]
 """What is in play in each group, by name; a search without groups has one group, named ''."""

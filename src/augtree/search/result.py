@@ -22,6 +22,7 @@ HISTORY = (
     "node",
     "round",
     "look",
+    "test",
     "at",
     "candidate",
     "p",
@@ -134,7 +135,7 @@ class TreeResult:
     members: tuple[str, ...] = ()
     """The cool-downs whose average the model is."""
     findings: Sequence[Mapping[str, Any]] = ()
-    """The evidence of each look on each factor: its harm, with a standard error, and whether it left play."""
+    """The evidence of each look and test on each factor: its harm, its standard error, whether it left play."""
     cooled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Validation loss and metric after each of the last cool-downs."""
     measures: Mapping[str, float] = field(default_factory=dict)
@@ -147,8 +148,9 @@ class TreeResult:
 
     @property
     def out_of_play(self) -> dict[str, Mapping[str, Any]]:
-        """What left play, with the finding that decided it."""
-        return {finding["factor"]: finding for finding in self.findings if finding["left"]}
+        """What left play, or did not come into play, with the finding that decided it."""
+        last = {finding["factor"]: finding for finding in self.findings}
+        return {factor: finding for factor, finding in last.items() if finding["left"]}
 
     @property
     def best_free(self) -> str | None:
@@ -203,7 +205,7 @@ def cost_of(run: Run, trainer: Trainer, *excluded: str) -> Cost:
     training_passes = trainer.total_steps * trainer.passes_per_step
     forward, backward, seconds, _ = run.cost(*excluded)
     scorings = sum(unit.value.get("round", "confirm") != "confirm" for unit in run.units("node/"))
-    scorings += sum(1 for prefix in ("look/", "cool/") for _ in run.units(prefix))
+    scorings += sum("candidate" in unit.value for prefix in ("look/", "test/", "cool/") for unit in run.units(prefix))
     check = passes_in(run, "free/") / training_passes
     equivalents = round((forward + backward) / training_passes, 3)
     return Cost(forward, backward, equivalents, round(seconds, 2), scorings, round(check, 3))

@@ -1,4 +1,6 @@
-"""The trunk: one model that trains at a constant rate on the mixture of all that is in play, interrupted by looks.
+"""The trunk: one model that trains at a constant rate on the mixture of all that is in play, with tests and looks.
+
+A test asks which flips and turns the data bear, by predictions of one short cool-down; these come into play then.
 
 A look is a set of short cool-downs from the trunk, planned as a factorial design: each leaves half of the factors
 out, so that every cool-down is evidence on every factor. A factor that clearly does harm leaves play, in all groups
@@ -7,12 +9,14 @@ or in one; then the trunk trains on with the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from augtree.errors import TaskError
 from augtree.policies import Forest
@@ -20,18 +24,18 @@ from augtree.runs.checkpoints import LazyState
 from augtree.runs.events import Watch, silent
 from augtree.search.branches import Branch, BranchRunner, Losses
 from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
-from augtree.search.play import Play, Plays
+from augtree.search.play import UNGROUPED, Play, Plays
 from augtree.search.scorers.base import ScoringContext, mean, se
-from augtree.search.scorers.cooldown import Cooldown, Plan
-from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained
+from augtree.search.scorers.cooldown import Cooldown, Looks, Plan
+from augtree.search.symmetries import symmetry, uninformed_losses, ways
+from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained, finding_of_symmetry
+from augtree.tasks.trainer import Trainer
 from augtree.training.sampling import Rows
 from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms.base import Policy
 from augtree.transforms.traits import EVERY_SAMPLE, SYMMETRIES
 
-UNGROUPED = ""
-"""The one group of a search without groups."""
 SEGMENT = 0.5
 """No part of the trunk is longer than this many trainings: a stopped search loses at most one."""
 PAIR_NOISE = np.sqrt(2.0)
@@ -72,17 +76,29 @@ class Trunk:
         total = sum(counts.values())
         self.shares = {g: counts[g] / total for g in self.plays} if self.grouped else {UNGROUPED: 1.0}
         self.step, self.part, self.looks_done = 0, 0, 0
+        self.untested = symmetries_to_test(self.options, self.trainer, self.plays)
+        self.plays = self.without(self.untested)
         self.model: LazyState | None = None
         self.unused: list[Losses] = []
+
+    @property
+    def looks(self) -> Looks:
+        """The looks that the options ask for."""
+        return self.options.looks_in(self.trainer.total_steps, needed=True)
 
     # ---- train
 
     def grow(self) -> LazyState:
-        """Train the trunk to its end, with all looks."""
-        for number, at in enumerate(self.plan.looks):
+        """Train the trunk to its end, with all tests and looks."""
+        tests = [(at, 0, number) for number, at in enumerate(self.plan.tests)]
+        looks = [(at, 1, number) for number, at in enumerate(self.plan.looks)]
+        for at, is_look, number in sorted(tests + looks):
             self.train_to(at)
-            self.look(number, at, last=number == len(self.plan.looks) - 1)
-            self.looks_done += 1
+            if is_look:
+                self.look(number, at, last=number == len(looks) - 1)
+                self.looks_done += 1
+            else:
+                self.test(number, at)
         self.train_to(self.plan.trunk)
         return cast(LazyState, self.model)
 
@@ -133,6 +149,61 @@ class Trunk:
         trees = {group: play.mixture_with_shared_draws() for group, play in plays.items()}
         return Forest({g: (tree, self.shares[g]) for g, tree in trees.items()}) if self.grouped else trees[UNGROUPED]
 
+    # ---- test
+
+    def test(self, number: int, at: float) -> None:
+        """Test which flips and turns the data bear; those come into play."""
+        if not self.untested:
+            return
+        model, about = self.cooled_for_test(number)
+        judge = self.context.losses
+        plain = cast(
+            Losses, judge(f"test/{number}/plain", about, partial(self.losses_by_group, model), keep=True).losses
+        )
+        samples = {group: self.group_of_rows == group for group in self.plays}
+        labels = self.trainer.data.labels[torch.from_numpy(self.rows)]
+        information = uninformed_losses(labels, samples.values()) - plain
+        for factor in [name for name in SYMMETRIES if name in self.untested]:
+            work = partial(self.losses_by_group, model, factor)
+            after = cast(Losses, judge(f"test/{number}/{factor}", about, work, keep=True).losses)
+            found = symmetry(information, after - plain, samples, self.options.borne)
+            self.settle(finding_of_symmetry(number, round(at, 4), factor, found, tuple(self.plays)))
+        self.context.checkpoints.drop(f"test/{number}")
+
+    def settle(self, finding: Finding) -> None:
+        """Put a flip or turn into play where the data bear it; what the model knew too little of is tested again."""
+        self.add(finding)
+        if finding.kept:
+            self.untested.remove(finding.factor)
+        self.plays = {
+            group: play if group in finding.removed_in else play.with_factors([finding.factor])
+            for group, play in self.plays.items()
+        }
+
+    def cooled_for_test(self, number: int) -> tuple[LazyState, dict[str, Any]]:
+        """The model of a test: a cool-down on what is in play."""
+        steps = self.options.test_steps(self.trainer.total_steps)
+        down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
+        branch = Branch(
+            self.mixture(self.plays), down, seed_of(self.seed, "test", number), self.rows, keep_model=True
+        )
+        about = {"test": number, "at": round(self.step / self.trainer.total_steps, 4), "steps": steps}
+        ((_, model),) = self.run_branches({f"test/{number}": branch}, about)
+        return cast(LazyState, model), about
+
+    def losses_by_group(self, model: LazyState, factor: str | None = None) -> Losses:
+        """The validation losses, calibrated group by group; of a flip or turn, the mean over its orientations."""
+        orientations: tuple[Policy | None, ...] = (None,)
+        if factor is not None:
+            _, _, height, width = cast(Tensor, self.trainer.data.samples).shape
+            orientations = ways(factor, square=height == width)
+        losses = np.zeros(len(self.rows))
+        for group in self.plays:
+            own = self.group_of_rows == group
+            judged = [self.trainer.calibrated_losses(model(), self.rows[own], way) for way in orientations]
+            losses[own] = np.mean(judged, axis=0)
+        return losses
+
     # ---- look
 
     def look(self, number: int, at: float, *, last: bool) -> None:
@@ -140,7 +211,7 @@ class Trunk:
 
         A factorial design tests the basics. The last look may also leave out each factor of the styles once.
         """
-        styles = last and self.options.looks_in(self.trainer.total_steps).styles
+        styles = last and self.looks.styles
         designed, single = tested_factors(self.plays, styles=styles)
         if not designed and not single:
             return
@@ -154,7 +225,7 @@ class Trunk:
         whole = losses[0]  # the design's first run leaves nothing out
         effects = np.concatenate([effects[: len(designed)], whole - losses[len(design) :]])
         noises = [noise] * len(designed) + [PAIR_NOISE] * len(single)
-        bars = [self.bar(factor, last=last) for factor in designed] + [self.options.slow] * len(single)
+        bars = [self.bar(last=last)] * len(designed) + [self.options.slow] * len(single)
         for i, factor in enumerate([*designed, *single]):
             groups = [group for group, play in self.plays.items() if factor in play.factors]
             seen = {group: self.effect_in(effects[i], group, noises[i]) for group in groups}
@@ -164,11 +235,9 @@ class Trunk:
             for group, play in self.plays.items()
         }
 
-    def bar(self, factor: str, *, last: bool) -> float:
+    def bar(self, *, last: bool) -> float:
         """The standard errors of harm at which a factor of the design leaves play."""
-        if not last:
-            return self.options.clear
-        return self.options.likely if factor in SYMMETRIES else self.options.sure
+        return self.options.sure if last else self.options.clear
 
     def add(self, finding: Finding) -> None:
         """Record and report a finding."""
@@ -181,14 +250,14 @@ class Trunk:
         noise = noise_of(np.concatenate([each[:, rows] for each in self.unused]))
         return effect(effects[rows], noise * width)
 
-    def without(self, factors: Sequence[str]) -> Plays:
+    def without(self, factors: Iterable[str]) -> Plays:
         """All groups' play without some factors."""
         return {group: play.without(factors) for group, play in self.plays.items()}
 
     def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
         """The validation losses after a cool-down on each mixture: a row each."""
         training_steps = self.trainer.total_steps
-        steps = self.options.looks_in(training_steps).steps
+        steps = self.looks.steps
         down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
         seed = seed_of(self.seed, "look", number)
         branches = {
@@ -223,7 +292,9 @@ class Trunk:
             unit = context.run.unit(key, work)
             value = unit.value
             context.note_saturation(unit.losses)
-            self.watch(CooledDown(value["candidate"], value["loss"], value["steps"], about.get("look")))
+            self.watch(
+                CooledDown(value["candidate"], value["loss"], value["steps"], about.get("look"), about.get("test"))
+            )
             train = partial(self.train_branch, start, branch)
             model = context.checkpoints.model(key, value, train, *states) if branch.keep_model else None
             if model is not None and context.run.folder is not None:
@@ -239,8 +310,8 @@ class Trunk:
         """In which groups a factor leaves play.
 
         In all, where it clearly harms all together, except for groups that it clearly helps and, before the last
-        look, groups whose own samples do not agree: what has left cannot come back. At a lower bar, in those whose
-        own samples agree; and in one alone that it clearly harms.
+        look, groups whose own samples do not agree: what has left cannot come back. Else in those that it clearly
+        harms.
         """
         before = [finding for finding in self.findings if finding.factor == factor]
         groups = {g: together([*(f.seen[g] for f in before if g in f.seen), e]) for g, e in seen.items()}
@@ -250,8 +321,21 @@ class Trunk:
             last = number == len(self.plan.looks) - 1
             removed_in = [g for g, e in own.items() if e.z > -BENEFIT and (last or groups[g].z > AGREEMENT)]
         else:
-            removed_in = [g for g, e in own.items() if e.z > (bar if common.z > bar else sure)]
+            removed_in = [g for g, e in own.items() if e.z > sure]
         return Finding(number, round(at, 4), factor, common, own, tuple(removed_in), seen)
+
+
+def symmetries_to_test(options: Cooldown, trainer: Trainer, plays: Plays) -> set[str]:
+    """The flips and turns that predictions test; where these have no labels to compare with, none."""
+    if not options.tests or trainer.task.label_free:
+        return set()
+    return {name for play in plays.values() for name in play.symmetries}
+
+
+def looks_of(options: Cooldown, trainer: Trainer, plays: Plays) -> Looks:
+    """The looks of a search, by default where there is something that only looks can judge."""
+    needed = any(play.needs_looks for play in plays.values()) or trainer.task.label_free
+    return options.looks_in(trainer.total_steps, needed=needed)
 
 
 def tested_factors(plays: Plays, *, styles: bool) -> tuple[list[str], list[str]]:

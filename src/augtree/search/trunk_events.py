@@ -10,6 +10,7 @@ from augtree.errors import printable
 from augtree.runs.events import Event, Progress
 from augtree.search.factorial import Effect
 from augtree.search.play import factor_in_words
+from augtree.search.symmetries import Symmetry
 
 LONGEST_NAME = 100
 """Longer names of policies are cut where they are printed."""
@@ -17,20 +18,22 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True)
 class Finding:
-    """The evidence of one look on one factor."""
+    """The evidence of one look, or of one test of flips and turns, on one factor."""
 
     look: int
     at: float
-    """The length of the trunk at the look, in trainings."""
+    """The length of the trunk, in trainings."""
     factor: str
     effect: Effect
-    """In all groups together."""
+    """In all groups together; in a test, how far the loss on flipped or turned samples exceeds what it may."""
     groups: Mapping[str, Effect]
     """In each group, shrunk towards all."""
     removed_in: tuple[str, ...]
-    """The groups in which it left play."""
+    """The groups in which it left play or, in a test, did not come into play."""
     seen: Mapping[str, Effect]
     """The evidence of this look alone in each group; the other fields hold that of all looks so far."""
+    kept: Mapping[str, float] | None = None
+    """In a test, the share of its information that the model keeps in each group; empty where it knows too little."""
 
     def row(self) -> dict[str, Any]:
         """As a value for a file."""
@@ -42,7 +45,8 @@ class Finding:
             "harm": self.effect.harm,
             "se": self.effect.se,
         }
-        return {**about, "groups": groups, "left": list(self.removed_in)}
+        kept = {} if self.kept is None else {"kept": dict(self.kept)}
+        return {**about, "groups": groups, "left": list(self.removed_in), **kept}
 
 
 @dataclass(frozen=True)
@@ -66,19 +70,22 @@ class CooledDown(Event):
     loss: float
     steps: int
     look: int | None
-    """The look that it belongs to; None for the last cool-downs."""
+    """The look that it belongs to."""
+    test: int | None = None
+    """The test of flips and turns that it belongs to; both are None for the last cool-downs."""
 
     def describe(self) -> Sequence[str]:
-        if self.look is not None:
+        if self.look is not None or self.test is not None:
             return []
         long = len(self.candidate) > LONGEST_NAME
         name = f"{self.candidate[: LONGEST_NAME - 1]}…" if long else self.candidate
         return [f"Cool-down on {name}: validation loss {self.loss:.4f}."]
 
     def progress(self) -> Progress:
-        return Progress(
-            "the cool-downs" if self.look is None else f"look {self.look + 1}: test trainings", added=self.steps
-        )
+        if self.test is not None:
+            return Progress("the test of flips and turns", added=self.steps)
+        what = "the cool-downs" if self.look is None else f"look {self.look + 1}: test trainings"
+        return Progress(what, added=self.steps)
 
 
 @dataclass(frozen=True)
@@ -91,12 +98,39 @@ class FactorTested(Event):
 
     def describe(self) -> Sequence[str]:
         finding = self.finding
+        if finding.kept is not None:
+            return [describe_test(finding, grouped=self.grouped)]
         place = f"Look after {finding.at:.2f} trainings: {describe(finding)}"
         if not finding.removed_in:
             return [f"{place}; stays in play."]
         everywhere = not self.grouped or set(finding.removed_in) == set(finding.groups)
         where = "" if everywhere else f" in {printable(', '.join(finding.removed_in))}"
         return [f"{place}; leaves play{where}."]
+
+
+def finding_of_symmetry(
+    number: int, at: float, factor: str, found: Symmetry | None, groups: tuple[str, ...]
+) -> Finding:
+    """The finding of a test of a flip or turn; None where the model knew too little."""
+    if found is None:
+        return Finding(number, at, factor, Effect(0.0, 0.0), {}, groups, {}, kept={})
+    left = tuple(group for group in groups if group not in found.borne_by)
+    return Finding(number, at, factor, found.common, found.groups, left, {}, kept=found.kept)
+
+
+def describe_test(finding: Finding, *, grouped: bool) -> str:
+    """What a test said of a flip or turn, in words."""
+    place = f"Test after {finding.at:.2f} trainings: {factor_in_words(finding.factor)}"
+    if not finding.kept:
+        return f"{place}: the model knows too little to tell; out of play."
+    outcome = "out of play" if finding.removed_in else "in play"
+    if not grouped:
+        (kept,) = finding.kept.values()
+        return f"{place}: predictions keep {kept:.0%} of their information; {outcome}."
+    shares = ", ".join(f"{share:.0%} in {printable(group)}" for group, share in finding.kept.items())
+    if finding.removed_in and set(finding.removed_in) != set(finding.kept):
+        outcome = f"out of play in {printable(', '.join(finding.removed_in))}"
+    return f"{place}: predictions keep {shares} of their information; {outcome}."
 
 
 def describe(finding: Finding) -> str:

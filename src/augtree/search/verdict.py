@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from augtree.policies.export import tree_in_words
 from augtree.search.factorial import Effect
+from augtree.search.play import UNGROUPED
 from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES, TRAIT_WORDS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ WHY = {
 }
 """What a harmful factor says about the data."""
 
-UNTESTED = "Nothing was tested for harm: everything stays in play."
+UNTESTED = "Nothing was tested."
 FIRST_MIXTURE = (
     "The policy is the mixture that every search begins with:"
     " train longer, or give a larger budget, before you use it."
@@ -57,7 +58,8 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
     if not result.findings:
         out += [UNTESTED]
     elif not out:
-        out = ["Nothing was found to do harm: everything stays in play."]
+        out = ["Nothing that was tested does harm: everything is in play."]
+    out += borne(result)
     out += stays_in_play(result)
     if result.tree == result.mixture and not result.findings:
         out.append(FIRST_MIXTURE)
@@ -80,19 +82,34 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
 
 def removal_sentence(finding: Mapping[str, Any]) -> str:
     """Why something left play, in a sentence."""
+    if "kept" in finding:
+        return f"Out of play: {untaken(finding, UNGROUPED)}."
     harm = Effect(finding["harm"], finding["se"]).size
     name = TRAIT_WORDS.get(finding["factor"], finding["factor"])
     if finding["factor"] == EVERY_SAMPLE:
         return f"Augmenting every sample costs {harm} in validation loss: half of them are left alone."
-    if finding["harm"] < CERTAIN * finding["se"]:
-        why = "a harmful one costs more than a missing one"
-        return f"Out of play, in doubt: {name} ({harm} in validation loss); {why}."
     return f"Out of play: {name}, which cost {harm} in validation loss{WHY.get(finding['factor'], '')}."
+
+
+def untaken(finding: Mapping[str, Any], group: str) -> str:
+    """Why a flip or turn did not come into play in a group, in words."""
+    factor, kept = finding["factor"], finding["kept"]
+    name = TRAIT_WORDS.get(factor, factor)
+    if group not in kept:
+        return f"{name}, untested, since the model knew too little"
+    return f"{name}: predictions for such samples keep {kept[group]:.0%} of their information{WHY.get(factor, '')}"
+
+
+def borne(result: TreeResult) -> list[str]:
+    """Which flips and turns the data bear."""
+    found = [finding for finding in result.findings if finding.get("kept") and not finding["left"]]
+    words = [f"{TRAIT_WORDS[f['factor']]} ({f['kept'][UNGROUPED]:.0%} of the information kept)" for f in found]
+    return [f"Your data bear {', '.join(words)}."] if words else []
 
 
 def stays_in_play(result: TreeResult) -> list[str]:
     """Which of the factors that stay clearly help, and which show neither harm nor help, by the last look at each."""
-    last = {finding["factor"]: finding for finding in result.findings}
+    last = {finding["factor"]: finding for finding in result.findings if "kept" not in finding}
     stays = [finding for name, finding in last.items() if name not in result.out_of_play]
     words: dict[bool, list[str]] = {True: [], False: []}
     for finding in stays:

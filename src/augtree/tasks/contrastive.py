@@ -294,9 +294,11 @@ class ContrastiveTrainer(Trainer):
         two = self.predict(state, rows, project, policy, seed_of(seed, "view", 2))
         return F.normalize(one, dim=1), F.normalize(two, dim=1)
 
-    def calibrated_losses(self, state: State, rows: Rows) -> NDArray[np.float64]:
+    def calibrated_losses(self, state: State, rows: Rows, policy: Policy | None = None) -> NDArray[np.float64]:
         """The judge's loss of each sample; for judges that predict labels, at the best temperature."""
-        return self.losses(state, rows) if self.task.label_free else super().calibrated_losses(state, rows)
+        if self.task.label_free:
+            return self.losses(state, rows, policy)
+        return super().calibrated_losses(state, rows, policy)
 
     def measures(self, state: State, rows: Rows) -> dict[str, float]:
         """Every metric by a linear probe on the training samples' features, and the neighbours' accuracy."""

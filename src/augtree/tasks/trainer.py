@@ -80,9 +80,9 @@ class Trainer(ModelTrainer):
         logits = self.logits(state, rows, policy, seed)
         return label_losses(logits, self.labels_of(rows)).double().cpu().numpy()
 
-    def calibrated_losses(self, state: State, rows: Rows) -> NDArray[np.float64]:
-        """The loss of each sample at the temperature that is best for all of them."""
-        logits = self.logits(state, rows).cpu()
+    def calibrated_losses(self, state: State, rows: Rows, policy: Policy | None = None) -> NDArray[np.float64]:
+        """The loss of each sample, unchanged or after a policy, at the temperature that is best for all of them."""
+        logits = self.logits(state, rows, policy).cpu()
         return calibrated_losses(logits, self.data.labels[torch.from_numpy(rows)]).double().numpy()
 
     def measures(self, state: State, rows: Rows) -> dict[str, float]:

@@ -14,7 +14,7 @@ GEOMETRY, TONES, STRONG = "geometry", "tones", "strong ratios"
 EVERY_SAMPLE = "samples left alone"
 """The factor "augment every sample"; without it, half of the samples stay unaugmented."""
 SYMMETRIES = ("Flip", "VerticalFlip", "QuarterTurn")
-"""Basics that data either bear or do not: what they teach wrongly, no training makes good."""
+"""Basics that lead from a picture to another orientation, which data either bear or do not."""
 STRONGER_THAN = 0.25
 """Ratios of graphs from here on are strong."""
 TRAIT_WORDS = {

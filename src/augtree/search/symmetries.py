@@ -1,0 +1,112 @@
+"""Which flips and turns the data bear, as predictions tell.
+
+A model that was never trained on flips predicts flipped samples as well as plain ones where a flip leads from samples
+of the data to others of the same class. Elsewhere it loses information: mirrored letters are other letters, or none.
+The test needs no training but a short cool-down, and it is exact to the noise of the validation samples, where
+trainings with and without flips differ by chance as well.
+
+The information of predictions is how far their loss is below that of the classes' shares alone. Data bear a flip
+where predictions for flipped samples keep a given share of it. Both losses are calibrated, so that a confident model
+does not seem to lose more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from augtree.search.branches import Losses
+from augtree.search.factorial import Effect, effect, shrunk
+from augtree.training.judging import label_losses
+from augtree.transforms.base import Policy
+
+NEGLIGIBLE = 0.01
+"""A difference of this share of the information is none."""
+LEARNED = 2.0
+"""A model has learned enough to test by where its information exceeds this many standard errors."""
+
+
+@dataclass(frozen=True)
+class Reoriented(Policy):
+    """Every picture mirrored or turned in the same way; a policy for predictions alone."""
+
+    mirrored: tuple[int, ...] = ()
+    """The axes that are mirrored."""
+    quarters: int = 0
+    """Quarter turns."""
+
+    def __call__(self, batch: Tensor, **where: Any) -> Tensor:  # type: ignore[override]  # noqa: ARG002
+        return batch.flip(self.mirrored).rot90(self.quarters, (-2, -1)).contiguous()
+
+
+def ways(factor: str, *, square: bool) -> tuple[Reoriented, ...]:
+    """The orientations that a flip or turn leads to, without the picture as it is.
+
+    >>> ways("Flip", square=True)
+    (Reoriented(mirrored=(-1,), quarters=0),)
+    """
+    if factor == "QuarterTurn":
+        return tuple(Reoriented(quarters=quarters) for quarters in ((1, 3) if square else (2,)))
+    return (Reoriented(mirrored=(-1 if factor == "Flip" else -2,)),)
+
+
+class Symmetry(NamedTuple):
+    """What a test says of a flip or turn."""
+
+    common: Effect
+    """How far the loss on flipped or turned samples exceeds what it may: above zero, the data do not bear it."""
+    groups: Mapping[str, Effect]
+    """The same in each group, shrunk towards all."""
+    kept: Mapping[str, float]
+    """The share of its information that the model keeps, in each group."""
+
+    @property
+    def borne_by(self) -> list[str]:
+        """The groups that bear it."""
+        return [group for group, each in self.groups.items() if each.harm <= 0]
+
+
+def symmetry(information: Losses, fall: Losses, groups: Mapping[str, Any], share: float) -> Symmetry | None:
+    """Whether predictions keep this share of their information; None where they have hardly any.
+
+    Parameters
+    ----------
+    information
+        By how much the loss of each sample is below that of the classes' shares.
+    fall
+        By how much it is higher where the sample is flipped or turned.
+    groups
+        The samples of each group.
+    share
+        The share of the information that must be kept.
+
+    """
+    known = effect(information, 0.0)
+    if known.harm <= LEARNED * known.se:
+        return None
+    excess = fall - (1 - share) * information
+    floor = NEGLIGIBLE * known.harm  # where a group's samples are all alike, they are not certain either
+    common, own = shrunk({group: effect(excess[rows], floor) for group, rows in groups.items()})
+    kept = {}
+    for group, rows in groups.items():
+        has = float(information[rows].mean())
+        kept[group] = min(1.0, max(0.0, share - own[group].harm / has)) if has > 0 else 0.0
+    return Symmetry(common, own, kept)
+
+
+def uninformed_losses(labels: Tensor, groups: Iterable[Any]) -> Losses:
+    """The loss of each sample where only the shares of the classes in its group are known."""
+    out = np.zeros(len(labels))
+    for rows in groups:
+        own = labels[torch.from_numpy(np.flatnonzero(rows))]
+        if own.ndim == 1:
+            logits = torch.bincount(own).double().log().expand(len(own), -1)
+        else:
+            logits = own.double().mean(0).logit(eps=1e-6).expand(len(own), -1)
+        out[rows] = label_losses(logits, own).numpy()
+    return out
