@@ -3,7 +3,7 @@
     python benchmarks/suite.py prepare runs/sets --root $AUGTREE_DATA [--cifar FOLDER]
     python benchmarks/suite.py run runs/sets --out runs/suite --workers 8 [--minutes 9]      # again to go on
     python benchmarks/suite.py table --out runs/suite                                # writes results/suite.json
-    python benchmarks/suite.py findings --out runs/suite                             # what the looks said
+    python benchmarks/suite.py findings --out runs/suite                             # what the tests said
 
 Nine free policies are trained once for each set; validation data chooses one. Then, for every seed: that choice and
 default practice (flip, crop, TrivialAugment) trained for the budget of a search, a search, and a forest where a set
@@ -33,7 +33,7 @@ import augtree as at
 import measure
 from augtree.comparison import Longer, Soup
 from augtree.data.groups import ALL
-from augtree.search.play import Play
+from augtree.search.play import UNGROUPED, Play
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
 from augtree.transforms import Chain, Flip, Identity, PadCrop, RandAugment, TrivialAugment
@@ -66,14 +66,17 @@ def prepare(folder: Path, root: Path, cifar: Path | None) -> None:
     keep_set(folder / "digits.npz", at.data.load("digits").few(150, 900))
     keep_mixed(folder, root)
     if cifar is not None:
-        keep_set(folder / "cifar10.npz", at.data.load("cifar10", root=str(cifar)).few(4000, 2000))
+        keep_set(folder / "cifar10.npz", at.data.load("cifar10", root=str(cifar)).few(4000, 2000), test=5000)
 
 
-def keep_set(path: Path, data: Any) -> None:
-    """A set as the library has it."""
+def keep_set(path: Path, data: Any, test: int | None = None) -> None:
+    """A set as the library has it, or with so many of its test samples."""
     split = np.array([("train", "val", "test")[i] for i in data.split])
     groups = np.array([data.group_names[i] for i in data.groups])
-    keep(path, data.samples.permute(0, 2, 3, 1).numpy(), data.labels.numpy(), split, groups)
+    kept, tested = np.ones(len(split), bool), np.flatnonzero(split == "test")
+    kept[tested[np.random.default_rng(0).permutation(len(tested))[len(tested) if test is None else test :]]] = False
+    pictures = data.samples.permute(0, 2, 3, 1).numpy()[kept]
+    keep(path, pictures, data.labels.numpy()[kept], split[kept], groups[kept])
 
 
 def keep_mixed(folder: Path, root: Path) -> None:
@@ -335,27 +338,35 @@ def table(options: argparse.Namespace) -> None:
                 f"{own['cost']:.2f}",
             ]
         )
-    mean = ["average"] + [""] + [f"({statistics.mean(gap):+.2f})" for gap in gaps.values()] + ["", "", ""]
+    averages = {
+        name: {"mean": statistics.mean(gap), "se": spread(gap) / len(gap) ** 0.5} for name, gap in gaps.items()
+    }
+    mean = ["average"] + [""] + [f"({a['mean']:+.2f} ± {a['se']:.2f})" for a in averages.values()] + ["", "", ""]
     head = ["set", "search", *names, "the choice", "out of play", "trainings"]
     print(measure.table(head, [*lines, mean]))
-    content = {**json.loads((options.out / "about.json").read_text()), "split": split, "sets": found}
+    content = {
+        **json.loads((options.out / "about.json").read_text()),
+        "split": split,
+        "averages": averages,
+        "sets": found,
+    }
     if not options.dry:
         print(measure.write(options.name, content))
 
 
-FACTORS = ("Flip", "VerticalFlip", "QuarterTurn", "PadCrop")
+FACTORS = ("Flip", "VerticalFlip", "QuarterTurn")
 
 
 def findings(options: argparse.Namespace) -> None:
-    """Of each search: validation accuracy, and each basic's harm in standard errors, with the look that said so."""
+    """Of each search: validation accuracy, and the share of its information that the model keeps, by flip or turn."""
     lines = []
     for path in sorted(options.out.glob("*.jsonl")):
         for row in (row for row in rows_of(path) if row["row"] == "search"):
             last = {found["factor"]: found for found in row["findings"]}
             cells = []
             for name in FACTORS:
-                left = ", out" if name in row["out"] else ""
-                cells.append(f"{last[name]['harm'] / last[name]['se']:+.2f} at {last[name]['look'] + 1}{left}")
+                kept = f"{last[name]['kept'][UNGROUPED]:.2f}" if last[name]["kept"] else "?"
+                cells.append(kept + (", out" if name in row["out"] else ""))
             lines.append([path.stem, str(row["seed"]), f"{100 * row['val']:.1f}", *cells])
     print(measure.table(["set", "seed", "val", *FACTORS], lines))
 

@@ -17,6 +17,7 @@ from augtree.search.scorers.cooldown import Plan
 from augtree.search.symmetries import LEARNED, Reoriented, symmetry, uninformed_losses, ways
 from augtree.search.trunk_events import FactorTested, Finding, describe_test
 from augtree.transforms import Flip, Identity, QuarterTurn, Space, VerticalFlip
+from augtree.transforms.traits import EVERY_SAMPLE
 from support.searches import LINEAR, QUICK, corners, trunk_on
 
 TESTED = replace(QUICK, tests=(0.5,), looks=(), test=0.2)
@@ -108,7 +109,9 @@ def searched(data, space=TURNS, scorer=TESTED, **more):
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_borne_comes_into_play_and_nothing_else(seed):
     found = searched(halves(seed), seed=seed)
-    kept = {finding["factor"]: finding["kept"][UNGROUPED] for finding in found.findings}
+    *flips, alone = found.findings
+    kept = {finding["factor"]: finding["kept"][UNGROUPED] for finding in flips}
+    assert (alone["factor"], alone["left"]) == (EVERY_SAMPLE, [])
     assert kept["VerticalFlip"] > 0.9
     assert kept["Flip"] < 0.1
     assert kept["QuarterTurn"] < 0.5
@@ -140,7 +143,7 @@ def test_a_test_leaves_no_trace_in_the_trunk():
     tested.trainer.calibrated_losses = lambda state, rows, policy=None: judge(state, rows) + 9 * (policy is not None)
     straight = trunk_on(halves(), {UNGROUPED: Play(TURNS)}, TESTED, replace(plan, tests=()))
     one, other = tested.grow()(), straight.grow()()
-    assert len(tested.findings) == 3
+    assert len(tested.findings) == 4
     assert straight.findings == []
     assert one.step == other.step
     assert all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
@@ -175,11 +178,11 @@ def test_what_could_not_be_tested_stays_out_and_is_tested_again():
     data = halves()
     noise = replace(data, labels=data.labels[torch.randperm(256, generator=torch.Generator().manual_seed(0))])
     found = searched(noise, scorer=replace(TESTED, tests=(0.2, 0.5)))
-    assert [finding["kept"] for finding in found.findings] == [{}] * 6
+    assert [finding["kept"] for finding in found.findings if finding["factor"] != EVERY_SAMPLE] == [{}] * 6
     assert set(found.out_of_play) == {"Flip", "VerticalFlip", "QuarterTurn"}
     assert "flips left-right, untested, since the model knew too little" in found.verdict()
     again = searched(halves(), scorer=replace(TESTED, tests=(0.2, 0.5)))
-    assert len(again.findings) == 3  # what is decided is not tested again
+    assert len(again.findings) == 4  # what is decided is not tested again
 
 
 def test_a_budget_without_room_for_the_test_says_which_would_have(tmp_path):
@@ -205,6 +208,45 @@ def test_other_sizes_of_pictures_and_channels():
         "Nothing that was tested does harm: everything is in play. Your data bear flips left-right (100% of"
         " the information kept), flips up-down (100% of the information kept), quarter turns"
     )
+
+
+# ---- overfitting
+
+
+@pytest.mark.parametrize(("overfit", "alone"), [(0.5, False), (0.9, True)])
+def test_half_are_left_alone_while_the_model_does_not_overfit(overfit, alone):
+    plan = Plan(1.0, (), 0.3, 1, (0.2, 0.5))
+    trunk = trunk_on(halves(), {UNGROUPED: Play(TURNS)}, replace(TESTED, overfit=overfit), plan)
+    validation = set(trunk.rows.tolist())
+    judge = trunk.trainer.calibrated_losses
+
+    def losses(state, rows, policy=None):
+        known = judge(state, rows, policy)
+        return np.full(len(rows), 0.4 if set(rows.tolist()) <= validation else 0.1) if policy is None else known
+
+    trunk.trainer.calibrated_losses = losses
+    trunk.train_to(0.2)
+    trunk.test(0, 0.2)
+    (found,) = [finding for finding in trunk.findings if finding.factor == EVERY_SAMPLE]
+    assert found.gap == pytest.approx(0.75)
+    assert (EVERY_SAMPLE in trunk.plays[UNGROUPED].out) == alone
+    expected = "half of the samples are left alone from here on." if alone else "every sample is augmented."
+    assert FactorTested(found, grouped=False).describe() == [
+        f"Test after 0.20 trainings: the loss on training samples is 75% below that on validation samples; {expected}"
+    ]
+
+
+def test_a_model_that_cannot_overfit_leaves_half_alone_and_the_verdict_says_so():
+    data = halves()
+    same = from_arrays(
+        torch.cat([data.samples[:128]] * 2).numpy(),
+        data.labels[:128].repeat(2).numpy(),
+        split=["train"] * 128 + ["val"] * 128,
+    )
+    found = searched(same)
+    assert found.out_of_play[EVERY_SAMPLE]["gap"] == pytest.approx(0.0)
+    assert found.mixture[1].p == 0.5
+    assert "Half of the samples are left alone, since the model hardly overfits (its loss on" in found.verdict()
 
 
 # ---- runs

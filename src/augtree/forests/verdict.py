@@ -66,6 +66,8 @@ def removal(factor: str, group: str, findings: Iterable[Mapping[str, Any]]) -> s
     finding = (here or about)[-1]
     if "kept" in finding:
         return untaken(finding, group)
+    if "gap" in finding:
+        return f"{name}, since the model hardly overfits"
     common = Effect(finding["harm"], finding["se"])
     own = Effect(**finding["groups"][group]) if group in finding["groups"] else common
     if not here:

@@ -17,7 +17,7 @@ from augtree.transforms.base import Policy
 
 TIMED = 10
 """The timed steps that predict the length of a search."""
-MOST_PREDICTIONS = 7
+MOST_PREDICTIONS = 8
 """How often a test of flips and turns predicts the validation samples, at most."""
 MIN_PLAN_SHARE = 0.05
 """The least share of the budget that the plan gets, however much judging costs."""

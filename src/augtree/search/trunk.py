@@ -46,6 +46,8 @@ MIN_SPARE_CONTRASTS = 3
 """The fewest contrasts without a factor, in all looks together; they measure how much branches differ by chance."""
 MAX_FACTORS = most_factors() - 1
 """The most factors of a design, with one contrast to spare; further factors are not tested."""
+SMALLEST = 1e-9
+"""A lower validation loss is taken for this."""
 BENEFIT = 2.0
 """A group keeps a factor that leaves all others, where it helps this group by this many standard errors."""
 AGREEMENT = 1.0
@@ -152,7 +154,7 @@ class Trunk:
     # ---- test
 
     def test(self, number: int, at: float) -> None:
-        """Test which flips and turns the data bear; those come into play."""
+        """Test which flips and turns the data bear, which come into play, and whether the model overfits."""
         if not self.untested:
             return
         model, about = self.cooled_for_test(number)
@@ -168,7 +170,18 @@ class Trunk:
             after = cast(Losses, judge(f"test/{number}/{factor}", about, work, keep=True).losses)
             found = symmetry(information, after - plain, samples, self.options.borne)
             self.settle(finding_of_symmetry(number, round(at, 4), factor, found, tuple(self.plays)))
+        training = judge(f"test/{number}/training", about, partial(self.training_losses, model))
+        self.test_overfitting(number, at, 1 - training.value["loss"] / max(mean(plain), SMALLEST))
         self.context.checkpoints.drop(f"test/{number}")
+
+    def test_overfitting(self, number: int, at: float, gap: float) -> None:
+        """Leave half of the samples alone as long as the model does not overfit: augmentation has nothing to prevent."""
+        left = tuple(self.plays) if gap < self.options.overfit else ()
+        self.add(Finding(number, round(at, 4), EVERY_SAMPLE, Effect(0.0, 0.0), {}, left, {}, gap=gap))
+        self.plays = {
+            group: play.without([EVERY_SAMPLE]) if left else play.with_factors([EVERY_SAMPLE])
+            for group, play in self.plays.items()
+        }
 
     def settle(self, finding: Finding) -> None:
         """Put a flip or turn into play where the data bear it; what the model knew too little of is tested again."""
@@ -203,6 +216,11 @@ class Trunk:
             judged = [self.trainer.calibrated_losses(model(), self.rows[own], way) for way in orientations]
             losses[own] = np.mean(judged, axis=0)
         return losses
+
+    def training_losses(self, model: LazyState) -> Losses:
+        """The losses on training samples, unchanged, about as many as there are validation samples."""
+        rows = self.trainer.data.indices("train")
+        return self.trainer.calibrated_losses(model(), rows[:: -(-len(rows) // len(self.rows))])
 
     # ---- look
 

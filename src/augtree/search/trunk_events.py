@@ -34,6 +34,8 @@ class Finding:
     """The evidence of this look alone in each group; the other fields hold that of all looks so far."""
     kept: Mapping[str, float] | None = None
     """In a test, the share of its information that the model keeps in each group; empty where it knows too little."""
+    gap: float | None = None
+    """In a test of overfitting, by which share the loss on training samples is below that on validation samples."""
 
     def row(self) -> dict[str, Any]:
         """As a value for a file."""
@@ -45,8 +47,9 @@ class Finding:
             "harm": self.effect.harm,
             "se": self.effect.se,
         }
-        kept = {} if self.kept is None else {"kept": dict(self.kept)}
-        return {**about, "groups": groups, "left": list(self.removed_in), **kept}
+        tests = {"kept": None if self.kept is None else dict(self.kept), "gap": self.gap}
+        tested = {name: value for name, value in tests.items() if value is not None}
+        return {**about, "groups": groups, "left": list(self.removed_in), **tested}
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ class FactorTested(Event):
 
     def describe(self) -> Sequence[str]:
         finding = self.finding
+        if finding.gap is not None:
+            return [describe_overfitting(finding)]
         if finding.kept is not None:
             return [describe_test(finding, grouped=self.grouped)]
         place = f"Look after {finding.at:.2f} trainings: {describe(finding)}"
@@ -116,6 +121,15 @@ def finding_of_symmetry(
         return Finding(number, at, factor, Effect(0.0, 0.0), {}, groups, {}, kept={})
     left = tuple(group for group in groups if group not in found.borne_by)
     return Finding(number, at, factor, found.common, found.groups, left, {}, kept=found.kept)
+
+
+def describe_overfitting(finding: Finding) -> str:
+    """What a test of overfitting said, in words."""
+    outcome = "half of the samples are left alone from here on" if finding.removed_in else "every sample is augmented"
+    return (
+        f"Test after {finding.at:.2f} trainings: the loss on training samples is {finding.gap:.0%} below that on"
+        f" validation samples; {outcome}."
+    )
 
 
 def describe_test(finding: Finding, *, grouped: bool) -> str:

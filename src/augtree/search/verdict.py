@@ -82,6 +82,9 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
 
 def removal_sentence(finding: Mapping[str, Any]) -> str:
     """Why something left play, in a sentence."""
+    if "gap" in finding:
+        gap = f"its loss on training samples is {finding['gap']:.0%} below that on validation samples"
+        return f"Half of the samples are left alone, since the model hardly overfits ({gap})."
     if "kept" in finding:
         return f"Out of play: {untaken(finding, UNGROUPED)}."
     harm = Effect(finding["harm"], finding["se"]).size
@@ -109,7 +112,7 @@ def borne(result: TreeResult) -> list[str]:
 
 def stays_in_play(result: TreeResult) -> list[str]:
     """Which of the factors that stay clearly help, and which show neither harm nor help, by the last look at each."""
-    last = {finding["factor"]: finding for finding in result.findings if "kept" not in finding}
+    last = {finding["factor"]: finding for finding in result.findings if not finding.keys() & {"kept", "gap"}}
     stays = [finding for name, finding in last.items() if name not in result.out_of_play]
     words: dict[bool, list[str]] = {True: [], False: []}
     for finding in stays:

@@ -64,6 +64,8 @@ class Cooldown(ScorerOptions):
     """The length of the cool-down of such a test, in trainings."""
     borne: float = 0.9
     """The share of its information that a model must keep on flipped or turned samples: then these come into play."""
+    overfit: float = 0.2
+    """While the loss on training samples is less than this share below that on validation, half are left alone."""
     looks: tuple[float, ...] | None = None
     """After how many trainings of the trunk there is a look (default 0.3,0.6; short trainings 0.5; pictures none)."""
     look: float | None = None
@@ -96,6 +98,7 @@ class Cooldown(ScorerOptions):
                 number(name, length, 0, 100, open_low=True)
         number("test", self.test, 0, 10, open_low=True)
         number("borne", self.borne, 0, 1)
+        number("overfit", self.overfit, -1000, 1)
         if self.look is not None:
             number("look", self.look, 0, 10, open_low=True)
         if not isinstance(self.styles, bool | None):
