@@ -179,7 +179,7 @@ def test_what_could_not_be_tested_stays_out_and_is_tested_again():
     noise = replace(data, labels=data.labels[torch.randperm(256, generator=torch.Generator().manual_seed(0))])
     found = searched(noise, scorer=replace(TESTED, tests=(0.2, 0.5)))
     assert [finding["kept"] for finding in found.findings if finding["factor"] != EVERY_SAMPLE] == [{}] * 6
-    assert set(found.out_of_play) == {"Flip", "VerticalFlip", "QuarterTurn"}
+    assert set(found.out_of_play) >= {"Flip", "VerticalFlip", "QuarterTurn"}
     assert "flips left-right, untested, since the model knew too little" in found.verdict()
     again = searched(halves(), scorer=replace(TESTED, tests=(0.2, 0.5)))
     assert len(again.findings) == 4  # what is decided is not tested again
@@ -237,14 +237,13 @@ def test_half_are_left_alone_while_the_model_does_not_overfit(overfit, alone):
 
 
 def test_a_model_that_cannot_overfit_leaves_half_alone_and_the_verdict_says_so():
+    """The validation samples are the training samples; some labels are wrong, so that losses are above zero."""
     data = halves()
-    same = from_arrays(
-        torch.cat([data.samples[:128]] * 2).numpy(),
-        data.labels[:128].repeat(2).numpy(),
-        split=["train"] * 128 + ["val"] * 128,
-    )
-    found = searched(same)
-    assert found.out_of_play[EVERY_SAMPLE]["gap"] == pytest.approx(0.0)
+    labels = data.labels[:128].clone()
+    labels[::9] = 1 - labels[::9]
+    twice = [torch.cat([each] * 2).numpy() for each in (data.samples[:128], labels)]
+    found = searched(from_arrays(*twice, split=["train"] * 128 + ["val"] * 128))
+    assert found.out_of_play[EVERY_SAMPLE]["gap"] == pytest.approx(0.0, abs=1e-6)
     assert found.mixture[1].p == 0.5
     assert "Half of the samples are left alone, since the model hardly overfits (its loss on" in found.verdict()
 

@@ -175,7 +175,7 @@ class Trunk:
         self.context.checkpoints.drop(f"test/{number}")
 
     def test_overfitting(self, number: int, at: float, gap: float) -> None:
-        """Leave half of the samples alone as long as the model does not overfit: augmentation has nothing to prevent."""
+        """Leave half of the samples alone while the model does not overfit: there is nothing to prevent."""
         left = tuple(self.plays) if gap < self.options.overfit else ()
         self.add(Finding(number, round(at, 4), EVERY_SAMPLE, Effect(0.0, 0.0), {}, left, {}, gap=gap))
         self.plays = {
