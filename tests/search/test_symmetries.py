@@ -10,7 +10,7 @@ import torch
 import augtree as at
 from augtree.data import from_arrays
 from augtree.runs.events import Planned
-from augtree.search import search_tree
+from augtree.search import Cooldown, search_tree
 from augtree.search.factorial import Effect
 from augtree.search.play import UNGROUPED, Play
 from augtree.search.scorers.cooldown import Plan
@@ -18,7 +18,7 @@ from augtree.search.symmetries import LEARNED, Reoriented, symmetry, uninformed_
 from augtree.search.trunk_events import FactorTested, Finding, describe_test
 from augtree.transforms import Flip, Identity, QuarterTurn, Space, VerticalFlip
 from augtree.transforms.traits import EVERY_SAMPLE
-from support.searches import LINEAR, QUICK, corners, trunk_on
+from support.searches import CORNERS, LINEAR, QUICK, corners, trunk_on
 
 TESTED = replace(QUICK, tests=(0.5,), looks=(), test=0.2)
 TURNS = Space([Identity()], basics=[Flip(), VerticalFlip(), QuarterTurn()])
@@ -242,10 +242,17 @@ def test_a_model_that_cannot_overfit_leaves_half_alone_and_the_verdict_says_so()
     labels = data.labels[:128].clone()
     labels[::9] = 1 - labels[::9]
     twice = [torch.cat([each] * 2).numpy() for each in (data.samples[:128], labels)]
-    found = searched(from_arrays(*twice, split=["train"] * 128 + ["val"] * 128))
+    found = searched(from_arrays(*twice, split=["train"] * 128 + ["val"] * 128), CORNERS)
     assert found.out_of_play[EVERY_SAMPLE]["gap"] == pytest.approx(0.0, abs=1e-6)
     assert found.mixture[1].p == 0.5
     assert "Half of the samples are left alone, since the model hardly overfits (its loss on" in found.verdict()
+
+
+def test_overfitting_is_tested_in_short_trainings_alone():
+    assert (Cooldown().least_gap(875), Cooldown().least_gap(876)) == (0.2, None)
+    assert Cooldown(overfit=0.5).least_gap(5000) == 0.5
+    long = search_tree(halves(), replace(LINEAR, steps=900), TURNS, scorer=TESTED, budget=1)
+    assert [finding["factor"] for finding in long.findings] == ["Flip", "VerticalFlip", "QuarterTurn"]
 
 
 # ---- runs

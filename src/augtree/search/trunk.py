@@ -170,13 +170,15 @@ class Trunk:
             after = cast(Losses, judge(f"test/{number}/{factor}", about, work, keep=True).losses)
             found = symmetry(information, after - plain, samples, self.options.borne)
             self.settle(finding_of_symmetry(number, round(at, 4), factor, found, tuple(self.plays)))
-        training = judge(f"test/{number}/training", about, partial(self.training_losses, model))
-        self.test_overfitting(number, at, 1 - training.value["loss"] / max(mean(plain), SMALLEST))
+        least = self.options.least_gap(self.trainer.total_steps)
+        if least is not None:
+            training = judge(f"test/{number}/training", about, partial(self.training_losses, model))
+            self.test_overfitting(number, at, 1 - training.value["loss"] / max(mean(plain), SMALLEST), least)
         self.context.checkpoints.drop(f"test/{number}")
 
-    def test_overfitting(self, number: int, at: float, gap: float) -> None:
+    def test_overfitting(self, number: int, at: float, gap: float, least: float) -> None:
         """Leave half of the samples alone while the model does not overfit: there is nothing to prevent."""
-        left = tuple(self.plays) if gap < self.options.overfit else ()
+        left = tuple(self.plays) if gap < least else ()
         self.add(Finding(number, round(at, 4), EVERY_SAMPLE, Effect(0.0, 0.0), {}, left, {}, gap=gap))
         self.plays = {
             group: play.without([EVERY_SAMPLE]) if left else play.with_factors([EVERY_SAMPLE])

@@ -22,6 +22,8 @@ SHORT_LOOKS, SHORT_LOOK = (0.5,), 0.05
 """The same in short trainings, in which every step counts: a single look, whose cool-downs are relatively longer."""
 DECAY = 0.3
 """The share of the last cool-down in the whole training: that of every training by the schedule constant-linear."""
+OVERFIT = 0.2
+"""In short trainings, a model overfits where its training losses are this share below its validation losses."""
 FEW_STEPS = 25
 """A training is short where a cool-down of a look would have fewer steps."""
 
@@ -64,8 +66,9 @@ class Cooldown(ScorerOptions):
     """The length of the cool-down of such a test, in trainings."""
     borne: float = 0.9
     """The share of its information that a model must keep on flipped or turned samples: then these come into play."""
-    overfit: float = 0.2
-    """While the loss on training samples is less than this share below that on validation, half are left alone."""
+    overfit: float | None = None
+    """Half of the samples are left alone where training losses are less than this share below validation losses
+    (default 0.2 in short trainings, otherwise not tested)."""
     looks: tuple[float, ...] | None = None
     """After how many trainings of the trunk there is a look (default 0.3,0.6; short trainings 0.5; pictures none)."""
     look: float | None = None
@@ -98,7 +101,8 @@ class Cooldown(ScorerOptions):
                 number(name, length, 0, 100, open_low=True)
         number("test", self.test, 0, 10, open_low=True)
         number("borne", self.borne, 0, 1)
-        number("overfit", self.overfit, -1000, 1)
+        if self.overfit is not None:
+            number("overfit", self.overfit, -1000, 1)
         if self.look is not None:
             number("look", self.look, 0, 10, open_low=True)
         if not isinstance(self.styles, bool | None):
@@ -122,11 +126,19 @@ class Cooldown(ScorerOptions):
         """
         if self.looks is None and not needed:
             return NO_LOOKS
-        short = round(LOOK * training_steps) < FEW_STEPS
+        short = is_short(training_steps)
         at = self.looks if self.looks is not None else SHORT_LOOKS if short else LOOKS
         length = self.look if self.look is not None else SHORT_LOOK if short else LOOK
         styles = self.styles if self.styles is not None else self.looks is not None or not short
         return Looks(at, self.steps_of(length, training_steps), styles)
+
+    def least_gap(self, training_steps: int) -> float | None:
+        """By which share training losses must be below validation losses to augment every sample, if that is tested.
+
+        >>> Cooldown().least_gap(500), Cooldown().least_gap(1500)
+        (0.2, None)
+        """
+        return OVERFIT if self.overfit is None and is_short(training_steps) else self.overfit
 
     def test_steps(self, training_steps: int) -> int:
         """The steps of the cool-down of a test of flips and turns."""
@@ -164,6 +176,11 @@ class Cooldown(ScorerOptions):
             return length - last * self.cool, self.cool
         trunk = length / (1 + last * DECAY / (1 - DECAY))
         return trunk, trunk * DECAY / (1 - DECAY)
+
+
+def is_short(training_steps: int) -> bool:
+    """Whether a training is so short that every step counts."""
+    return round(LOOK * training_steps) < FEW_STEPS
 
 
 def within(trunk: float, places: tuple[float, ...]) -> tuple[float, ...]:
