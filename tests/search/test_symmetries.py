@@ -251,7 +251,7 @@ def test_a_model_that_cannot_overfit_leaves_half_alone_and_the_verdict_says_so()
 def test_overfitting_is_tested_in_short_trainings_alone():
     assert (Cooldown().least_gap(875), Cooldown().least_gap(876)) == (0.2, None)
     assert Cooldown(overfit=0.5).least_gap(5000) == 0.5
-    long = search_tree(halves(), replace(LINEAR, steps=900), TURNS, scorer=TESTED, budget=1)
+    long = search_tree(halves(), replace(LINEAR, steps=900), TURNS, scorer=TESTED, budget=1.5)
     assert [finding["factor"] for finding in long.findings] == ["Flip", "VerticalFlip", "QuarterTurn"]
 
 

@@ -67,8 +67,7 @@ class Cooldown(ScorerOptions):
     borne: float = 0.9
     """The share of its information that a model must keep on flipped or turned samples: then these come into play."""
     overfit: float | None = None
-    """Half of the samples are left alone where training losses are less than this share below validation losses
-    (default 0.2 in short trainings, otherwise not tested)."""
+    """Half of the samples are left alone below this gap of training and validation loss (short trainings: 0.2)."""
     looks: tuple[float, ...] | None = None
     """After how many trainings of the trunk there is a look (default 0.3,0.6; short trainings 0.5; pictures none)."""
     look: float | None = None
