@@ -40,7 +40,8 @@ def test_other_texts_are_refused(text, hint, message):
 
 
 def test_scorer_options_are_read_by_kind():
-    scorer = scorer_by_name("cooldown", ["looks=0.2,0.4", "last=3", "cool=0.3"])
+    scorer = scorer_by_name("cooldown", ["looks=0.2,0.4", "last=3", "cool=0.3", "tests=none"])
+    assert scorer.tests == ()
     assert (scorer.looks, scorer.last, scorer.cool) == ((0.2, 0.4), 3, 0.3)
     assert scorer_by_name("density", ["rule=entropy"]).rule == "entropy"
     assert scorer_by_name("density", ["train=0.5"]).train == 0.5

@@ -13,6 +13,8 @@ from augtree.errors import ArgumentError, nearest, one_of
 from augtree.policies.presets import NAMED
 from augtree.transforms import spaces
 
+NOTHING = "none"
+"""A list without entries."""
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SPACES: dict[str, Callable[[Any], Any]] = {
     "auto": lambda _: None,
@@ -42,10 +44,14 @@ def parse(place: str, text: str, hint: Any) -> Any:
 
     >>> parse("looks", "0.3,0.6", tuple[float, ...]), parse("last", "3", int), parse("plain", "yes", bool)
     ((0.3, 0.6), 3, True)
+    >>> parse("looks", "none", tuple[float, ...])
+    ()
     """
     kinds = kinds_of(hint)
     listed = next((kind for kind in kinds if typing.get_origin(kind) in (tuple, Sequence)), None)
     if listed is not None:
+        if text == NOTHING:
+            return ()
         return tuple(parse(place, part, typing.get_args(listed)[0]) for part in text.split(","))
     if bool in kinds:
         return BOOLEANS[one_of(place, text.lower(), BOOLEANS)]
