@@ -13,6 +13,7 @@ from augtree.runs.events import Planned
 from augtree.search import Cooldown, search_tree
 from augtree.search.factorial import Effect
 from augtree.search.play import UNGROUPED, Play
+from augtree.search.prediction_test import PredictionTest
 from augtree.search.scorers.cooldown import Plan
 from augtree.search.symmetries import LEARNED, Reoriented, symmetry, uninformed_losses, ways
 from augtree.search.trunk_events import FactorTested, Finding, describe_test
@@ -226,7 +227,7 @@ def test_half_are_left_alone_while_the_model_does_not_overfit(overfit, alone):
 
     trunk.trainer.calibrated_losses = losses
     trunk.train_to(0.2)
-    trunk.test(0, 0.2)
+    PredictionTest(trunk, 0, 0.2).run()
     (found,) = [finding for finding in trunk.findings if finding.factor == EVERY_SAMPLE]
     assert found.gap == pytest.approx(0.75)
     assert (EVERY_SAMPLE in trunk.plays[UNGROUPED].out) == alone

@@ -17,7 +17,7 @@ DATA = bars(0, 0.5, wrong=0.2)
 FEW = [INVERT, Posterize(1.0), Cutout(0.2), Cutout(0.6)]
 BESIDE = corners(64, 128)
 SCORERS = {
-    "cooldown": replace(QUICK, last=4),
+    "cooldown": replace(QUICK, last=4, tests=(0.2,)),
     "density": Density(train=0.2, sure=0),
     "retrain": Retrain(train=0.2, spread=2, repeats=1, sure=0),
 }

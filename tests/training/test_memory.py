@@ -118,7 +118,7 @@ def test_a_search_in_halves_is_resumed_in_halves_to_the_same_bytes(hungry, tmp_p
     sizes = hungry(judging_most=127)
     search(tmp_path / "whole", **changes, watch=lambda e: isinstance(e, Note) and notes.append(e.text))
     assert sizes[:3] == [128, 64, 64]
-    assert set(sizes) == {128, 64}
+    assert set(sizes) == {128, 64, 32}  # 64 training samples, in halves
     assert sizes[-2:] == [64, 64]
     assert [note for note in notes if "memory" in note] == [
         "Judging ran out of memory on cpu: it goes on with half as many samples at once (last digits may change)."

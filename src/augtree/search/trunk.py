@@ -15,8 +15,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from augtree.errors import TaskError
 from augtree.policies import Forest
@@ -25,16 +23,16 @@ from augtree.runs.events import Watch, silent
 from augtree.search.branches import Branch, BranchRunner, Losses
 from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
 from augtree.search.play import UNGROUPED, Play, Plays
+from augtree.search.prediction_test import PredictionTest
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Looks, Plan
-from augtree.search.symmetries import symmetry, uninformed_losses, ways
-from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained, finding_of_symmetry
+from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained
 from augtree.tasks.trainer import Trainer
 from augtree.training.sampling import Rows
 from augtree.training.schedules import cooldown_rates, rates
 from augtree.training.state import State, seed_of
 from augtree.transforms.base import Policy
-from augtree.transforms.traits import EVERY_SAMPLE, SYMMETRIES
+from augtree.transforms.traits import EVERY_SAMPLE
 
 SEGMENT = 0.5
 """No part of the trunk is longer than this many trainings: a stopped search loses at most one."""
@@ -46,8 +44,6 @@ MIN_SPARE_CONTRASTS = 3
 """The fewest contrasts without a factor, in all looks together; they measure how much branches differ by chance."""
 MAX_FACTORS = most_factors() - 1
 """The most factors of a design, with one contrast to spare; further factors are not tested."""
-SMALLEST = 1e-9
-"""A lower validation loss is taken for this."""
 BENEFIT = 2.0
 """A group keeps a factor that leaves all others, where it helps this group by this many standard errors."""
 AGREEMENT = 1.0
@@ -99,8 +95,8 @@ class Trunk:
             if is_look:
                 self.look(number, at, last=number == len(looks) - 1)
                 self.looks_done += 1
-            else:
-                self.test(number, at)
+            elif self.untested:
+                self.untested -= PredictionTest(self, number, at).run()
         self.train_to(self.plan.trunk)
         return cast(LazyState, self.model)
 
@@ -153,76 +149,15 @@ class Trunk:
 
     # ---- test
 
-    def test(self, number: int, at: float) -> None:
-        """Test which flips and turns the data bear, which come into play, and whether the model overfits."""
-        if not self.untested:
-            return
-        model, about = self.cooled_for_test(number)
-        judge = self.context.losses
-        plain = cast(
-            Losses, judge(f"test/{number}/plain", about, partial(self.losses_by_group, model), keep=True).losses
-        )
-        samples = {group: self.group_of_rows == group for group in self.plays}
-        labels = self.trainer.data.labels[torch.from_numpy(self.rows)]
-        information = uninformed_losses(labels, samples.values()) - plain
-        for factor in [name for name in SYMMETRIES if name in self.untested]:
-            work = partial(self.losses_by_group, model, factor)
-            after = cast(Losses, judge(f"test/{number}/{factor}", about, work, keep=True).losses)
-            found = symmetry(information, after - plain, samples, self.options.borne)
-            self.settle(finding_of_symmetry(number, round(at, 4), factor, found, tuple(self.plays)))
-        least = self.options.least_gap(self.trainer.total_steps)
-        if least is not None:
-            training = judge(f"test/{number}/training", about, partial(self.training_losses, model))
-            self.test_overfitting(number, at, 1 - training.value["loss"] / max(mean(plain), SMALLEST), least)
-        self.context.checkpoints.drop(f"test/{number}")
-
-    def test_overfitting(self, number: int, at: float, gap: float, least: float) -> None:
-        """Leave half of the samples alone while the model does not overfit: there is nothing to prevent."""
-        left = tuple(self.plays) if gap < least else ()
-        self.add(Finding(number, round(at, 4), EVERY_SAMPLE, Effect(0.0, 0.0), {}, left, {}, gap=gap))
-        self.plays = {
-            group: play.without([EVERY_SAMPLE]) if left else play.with_factors([EVERY_SAMPLE])
-            for group, play in self.plays.items()
-        }
-
     def settle(self, finding: Finding) -> None:
-        """Put a flip or turn into play where the data bear it; what the model knew too little of is tested again."""
+        """Record what a test found: what passed it comes into play, in the groups that passed."""
         self.add(finding)
-        if finding.kept:
-            self.untested.remove(finding.factor)
         self.plays = {
-            group: play if group in finding.removed_in else play.with_factors([finding.factor])
+            group: play.without([finding.factor])
+            if group in finding.removed_in
+            else play.with_factors([finding.factor])
             for group, play in self.plays.items()
         }
-
-    def cooled_for_test(self, number: int) -> tuple[LazyState, dict[str, Any]]:
-        """The model of a test: a cool-down on what is in play."""
-        steps = self.options.test_steps(self.trainer.total_steps)
-        down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
-        branch = Branch(
-            self.mixture(self.plays), down, seed_of(self.seed, "test", number), self.rows, keep_model=True
-        )
-        about = {"test": number, "at": round(self.step / self.trainer.total_steps, 4), "steps": steps}
-        ((_, model),) = self.run_branches({f"test/{number}": branch}, about)
-        return cast(LazyState, model), about
-
-    def losses_by_group(self, model: LazyState, factor: str | None = None) -> Losses:
-        """The validation losses, calibrated group by group; of a flip or turn, the mean over its orientations."""
-        orientations: tuple[Policy | None, ...] = (None,)
-        if factor is not None:
-            _, _, height, width = cast(Tensor, self.trainer.data.samples).shape
-            orientations = ways(factor, square=height == width)
-        losses = np.zeros(len(self.rows))
-        for group in self.plays:
-            own = self.group_of_rows == group
-            judged = [self.trainer.calibrated_losses(model(), self.rows[own], way) for way in orientations]
-            losses[own] = np.mean(judged, axis=0)
-        return losses
-
-    def training_losses(self, model: LazyState) -> Losses:
-        """The losses on training samples, unchanged, about as many as there are validation samples."""
-        rows = self.trainer.data.indices("train")
-        return self.trainer.calibrated_losses(model(), rows[:: -(-len(rows) // len(self.rows))])
 
     # ---- look
 
