@@ -34,7 +34,7 @@ class Exhaustive(Baseline):
     about = "the best of all trees of two levels over three operations, by trainings"
     source = "a control"
     needs = "8 validation samples"
-    costs = "33: one for each of 30 trees, one without, one that confirms the best, and a last one"
+    costs = "34: one for each of 30 trees and one without, two that confirm the best, and a last one"
     settings = ("supervised", "semisupervised")
     domains = ("image",)
 

@@ -74,7 +74,7 @@ def fit_by(
             chosen, draws = order(step * size, size)
             batch = Batch(inputs, labels, chosen, draws, step, seed)
             trainer.weights.grads.zero_()
-            step_loss(batch).backward()  # type: ignore[no-untyped-call]
+            step_loss(batch).backward()
             with torch.no_grad():
                 trainer.optimizer.update(trainer.weights, scalars[step])
             trainer.passes.forward += passes * len(labels)

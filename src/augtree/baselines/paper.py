@@ -39,7 +39,7 @@ class Paper(Baseline):
     about = "a tree for each group by density matching, weights by Algorithm 2"
     source = "Learning Tree-Structured Composition of Data Augmentation, 2024, TMLR"
     needs = f"{MIN_VAL_SAMPLES} validation samples of each group"
-    costs = "about 8: one for each of up to 7 nodes, on each group's samples, a weighted one, and the scorings"
+    costs = "8: up to 7 nodes on each group's samples (with --steps: 7 a group), a weighted one; and the scorings"
     settings = ("supervised",)
     domains = ("image", "graph")
 
