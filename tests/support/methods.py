@@ -36,6 +36,12 @@ def grouped(train=48, val=32, test=16):
     return blobs(train, val, test, groups=np.where(np.arange(train + val + test) // 2 % 2, "a", "b"))
 
 
+def without_validation():
+    """Pictures of which none are for validation."""
+    data = blobs()
+    return replace(data, split=np.where(data.split == 1, np.int8(2), data.split))
+
+
 def grouped_graphs():
     """Graphs of two labels in two groups."""
     data = graphs()
