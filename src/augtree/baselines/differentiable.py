@@ -66,7 +66,7 @@ def smooth(pictures: Tensor) -> Tensor:
 
 
 def affine(shear_x: Tensor, shear_y: Tensor, degrees: Tensor) -> Tensor:
-    """The matrices [n, 2, 2] that turn, after slanting down, after slanting sideways; the transforms slant about a corner."""
+    """The matrices [n, 2, 2] that slant sideways, then down, then turn; the transforms slant about a corner."""
     one, zero, angle = torch.ones_like(degrees), torch.zeros_like(degrees), degrees * (math.pi / 180)
     turn = [torch.cos(angle), -torch.sin(angle), torch.sin(angle), torch.cos(angle)]
     entries = ([one, shear_x, zero, one], [one, zero, shear_y, one], turn)
