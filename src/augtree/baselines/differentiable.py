@@ -61,8 +61,9 @@ def grey(pictures: Tensor) -> Tensor:
 def smooth(pictures: Tensor) -> Tensor:
     """Pillow's SMOOTH filter, the border continued."""
     kernel = pictures.new_tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]]) / 13
-    flat = F.pad(pictures.flatten(0, 1)[:, None], (1, 1, 1, 1), mode="replicate")
-    return F.conv2d(flat, kernel[None, None]).view_as(pictures)
+    wide = torch.cat([pictures[..., :1], pictures, pictures[..., -1:]], -1)  # F.pad has no deterministic backward
+    framed = torch.cat([wide[..., :1, :], wide, wide[..., -1:, :]], -2)
+    return F.conv2d(framed.flatten(0, 1)[:, None], kernel[None, None]).view_as(pictures)
 
 
 def affine(shear_x: Tensor, shear_y: Tensor, degrees: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from augtree.baselines.base import Baseline
-from augtree.baselines.catalogue import CONTROLS, control_of, is_known, names
+from augtree.baselines.catalogue import CONTROLS, control_of, is_known, is_method, names
 from augtree.baselines.controls import Control, Longer, Searched, Soup, restore_control
 from augtree.baselines.registry import METHODS, restore
 from augtree.data import Dataset
@@ -190,6 +190,8 @@ def policy_of(policy: PolicyLike, place: str, data: Dataset) -> Policy:
         return Identity()
     if not isinstance(policy, Policy | str | Path):
         raise ArgumentError(place, "must be a policy, a name, a file or None", policy)
+    if isinstance(policy, str) and is_method(policy) and not Path(policy).exists():
+        raise ArgumentError(place, "must be a policy, and not a method, which only compare trains by", policy)
     return policy if isinstance(policy, Policy) else find_for(data, str(policy))
 
 
