@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from augtree.baselines.cutmix import CutMix, kept
+from augtree.baselines.loop import shares
 from augtree.baselines.mixup import partners
 from augtree.errors import ArgumentError
 from augtree.transforms import Identity
@@ -44,6 +45,11 @@ def test_a_box_lies_within_the_picture_and_its_area_is_what_the_share_leaves_if_
     whole = [(b[2] - b[0], b[3] - b[1]) for b in boxes if b[0] and b[1] and b[2] < 90 and b[3] < 60]
     assert len(whole) > 30
     assert all(abs(width / 90 - height / 60) < 0.06 for width, height in whole)  # as wide as high, in shares
+    for step, (left, top, right, bottom) in enumerate(boxes):
+        share = float(shares(batch_of(trainer, [0], step).key_of_step("cutmix share"), 1.0)[0])
+        assert (right - left) * (bottom - top) <= (1 - share) * 60 * 90
+        if left and top and right < 90 and bottom < 60:  # sides are even numbers of pixels
+            assert kept((left, top, right, bottom), 60, 90) == pytest.approx(share, abs=0.06)
     assert kept((10, 10, 40, 40), 60, 90) == 1 - 900 / 5400
 
 

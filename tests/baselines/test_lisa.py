@@ -36,6 +36,19 @@ def test_partners_are_of_one_label_and_other_groups_or_of_one_group_and_other_la
     assert len(met) > 0.9 * len(allowed)  # any of them, and training samples alone
 
 
+def test_a_training_blends_training_samples_alone(monkeypatch):
+    trainer, seen, of = task().prepare(grouped()), [], Partners.of
+
+    def told(self, batch, within_label):
+        seen.append(of(self, batch, within_label))
+        return seen[-1]
+
+    monkeypatch.setattr(Partners, "of", told)
+    Lisa().fit(trainer, 0)
+    assert len(seen) == 8
+    assert np.isin(np.concatenate(seen), trainer.rows).all()
+
+
 def test_each_step_has_one_of_the_two_strategies():
     trainer = task().prepare(grouped())
     labels = trainer.data.labels.numpy()
