@@ -64,6 +64,9 @@ def test_a_policy_is_a_value_a_name_a_file_or_none(tmp_path):
     assert policy_of(str(tmp_path / "mine.json"), "p", blobs()) == policy_of(MINE, "p", blobs()) == MINE
     with pytest.raises(ArgumentError, match="p must be a policy, a name, a file or None, got 3"):
         policy_of(3, "p", blobs())
+    for name in ("mixup", "search"):
+        with pytest.raises(ArgumentError, match=f"p must be a policy, and not a method, .*, got '{name}'"):
+            policy_of(name, "p", blobs())
 
 
 def test_a_method_comes_back_from_its_specification(tmp_path):

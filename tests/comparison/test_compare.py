@@ -42,7 +42,7 @@ def test_a_comparison_repeats_and_is_kept(tmp_path):
     files = {name: (tmp_path / "run" / name).read_bytes() for name in ("comparison.csv", "comparison.json")}
     assert json.loads(files["comparison.json"])["rows"] == first.rows
     again = resume(tmp_path / "run", data=blobs(), task=task(metric="loss"))
-    assert again == Comparison(first.metric, first.rows, first.free, first.judged_on, [note], [], [])
+    assert again == Comparison(first.metric, first.rows, first.free, first.judged_on, [note], [], [], [])
     assert {name: (tmp_path / "run" / name).read_bytes() for name in files} == files
 
 

@@ -242,6 +242,29 @@ def in_groups(policy, seed, **accuracies):
     return {"policy": policy, "seed": seed, "test": 0.5, "worst_group": min(accuracies.values()), **each}
 
 
+PUBLISHED = rows(
+    none=([0.50, 0.54, 0.52], 0.60),
+    mixup=([0.60, 0.60, 0.60], 0.65),
+    lisa=([0.70, 0.70, 0.70], 0.62),  # best on the test data, which must not matter
+    search=([0.62, 0.64, 0.66], 0.61),
+)
+
+
+def test_the_verdict_is_about_the_search_and_then_about_the_published_methods():
+    found = Comparison("accuracy", PUBLISHED, ["none"], "test", published=["mixup", "lisa"]).verdict()
+    assert found.startswith("search is 0.1200 ± 0.0115 ahead of none, the best free policy.")
+    assert found.endswith(" Beside the published methods, search is 0.0400 ± 0.0115 ahead of mixup.")
+
+
+def test_published_methods_alone_have_a_verdict_of_their_own():
+    published = [row for row in PUBLISHED if row["policy"] != "search"]
+    found = Comparison("accuracy", published, ["none"], "test", published=["mixup", "lisa"]).verdict()
+    assert found == "mixup is 0.0800 ± 0.0115 ahead of none, the best free policy."
+    worse = rows(none=([0.5, 0.6], 0.6), mixup=([0.4, 0.5], 0.5))
+    found = Comparison("accuracy", worse, ["none"], "test", published=["mixup"]).verdict()
+    assert found == "It did not help: mixup is 0.1000 ± 0.0000 behind none, which is free."
+
+
 def test_groups_stand_in_columns_where_there_are_few():
     table = [in_groups("none", 0, a=0.2, b=0.8), in_groups("none", 1, a=0.4, b=0.8), in_groups("mine", 0, a=0.5, b=1)]
     found = Comparison("accuracy", table, ["none"], "test")

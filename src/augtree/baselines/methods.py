@@ -1,4 +1,4 @@
-"""Methods to train a model: with a policy, with a forest whose weights are learned, a control, or a search."""
+"""All that can be a row of a comparison: policies, forests with learned weights, controls, searches, methods."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from augtree.baselines.base import Baseline
+from augtree.baselines.catalogue import CONTROLS, control_of, is_known, is_method, names
 from augtree.baselines.controls import Control, Longer, Searched, Soup, restore_control
+from augtree.baselines.registry import METHODS, restore
 from augtree.data import Dataset
 from augtree.data.presets import find_for
-from augtree.errors import ArgumentError, TaskError, whole_number
+from augtree.errors import ArgumentError, PolicyFileError, TaskError, nearest, whole_number
 from augtree.forests import Weighted
 from augtree.forests.weighted import restore_weighted, weighted_of_run
 from augtree.policies import Forest
@@ -32,10 +35,10 @@ from augtree.transforms import (
 from augtree.transforms.base import Policy
 from augtree.transforms.spaces import simclr_chain
 
-PolicyLike = Policy | Weighted | Control | str | Path | None
-"""A policy as a user may write it: a value, a name, a file, the folder of a run, a control, or None."""
-Method = Policy | Weighted | Control
-"""A policy, a forest whose weights are learned, or a control."""
+PolicyLike = Policy | Weighted | Control | Baseline | str | Path | None
+"""A policy as a user may write it: a value, a name, a file, the folder of a run, a control, a method, or None."""
+Method = Policy | Weighted | Control | Baseline
+"""A policy, a forest whose weights are learned, a control, or a method."""
 FREE = (Identity, RandAugment, TrivialAugment, AutoAugment, GraphCL)
 """Policies of these kinds need no search."""
 
@@ -61,12 +64,35 @@ def check_names(policies: Any, rule: str, reserved: Sequence[str] = ()) -> Mappi
     return policies
 
 
-def method_of(policy: PolicyLike, place: str, data: Dataset) -> Method:
+def method_of(policy: PolicyLike, place: str, data: Dataset, task: Task | None = None) -> Method:
     """The method that a user means; the run of a forest stands for its forest with learned weights."""
-    if isinstance(policy, Weighted | Longer | Soup | Searched):
+    if isinstance(policy, Weighted | Longer | Soup | Searched | Baseline):
         return policy
-    forest = weighted_of_run(policy) if isinstance(policy, str | Path) and Path(policy).is_dir() else None
+    if isinstance(policy, str):
+        check_known(policy)
+        if policy.lower() in METHODS:
+            return METHODS[policy.lower()]()
+        if policy.lower() in CONTROLS:
+            return control_of(policy.lower(), data, task)
+    is_folder = isinstance(policy, str | Path) and not is_known(str(policy)) and Path(policy).is_dir()
+    forest = weighted_of_run(str(policy)) if is_folder else None
     return policy_of(policy, place, data) if forest is None else forest
+
+
+def check_known(policy: str) -> None:
+    """Raise for a text that is neither a name nor a file."""
+    if not is_known(policy) and not Path(policy).exists():
+        hint = nearest(policy.lower(), names())
+        raise PolicyFileError(policy, "", f"there is no such file, and the names are {', '.join(names())}{hint}")
+
+
+def check_fits(place: str, method: Baseline, task: Task, data: Dataset) -> None:
+    """Raise for a method that does not fit a task or data, with its place."""
+    try:
+        method.check(task, data)
+    except ArgumentError as error:
+        where = "" if place == f"policies/{error.field}" else f": {error.field}"
+        raise ArgumentError(f"{place}{where}", *error.args[1:]) from error
 
 
 def check_domain(place: str, policy: Policy, data: Dataset) -> None:
@@ -81,8 +107,10 @@ def check_domain(place: str, policy: Policy, data: Dataset) -> None:
 
 
 def fit(trainer: Trainer, method: Method, seed: int, train_on: str) -> tuple[State, dict[str, Any]]:
-    """A whole training by a method, and the groups' weights where they were learned."""
+    """A whole training by a method, and what it has learned beside the model, such as the groups' weights."""
     data = trainer.data
+    if isinstance(method, Baseline):
+        return method.fit(trainer, seed)
     if isinstance(method, Weighted):
         return fit_weighted(trainer, method, seed)
     if isinstance(method, Searched):
@@ -162,6 +190,8 @@ def policy_of(policy: PolicyLike, place: str, data: Dataset) -> Policy:
         return Identity()
     if not isinstance(policy, Policy | str | Path):
         raise ArgumentError(place, "must be a policy, a name, a file or None", policy)
+    if isinstance(policy, str) and is_method(policy) and not Path(policy).exists():
+        raise ArgumentError(place, "must be a policy, and not a method, which only compare trains by", policy)
     return policy if isinstance(policy, Policy) else find_for(data, str(policy))
 
 
@@ -169,4 +199,6 @@ def restore_method(spec: str | dict[str, Any], reader: Reader) -> Method:
     """A method from the specification of a run."""
     if isinstance(spec, str):
         return reader.policy(spec)
-    return restore_control(spec, reader) if "way" in spec else restore_weighted(spec, reader)
+    if "way" not in spec:
+        return restore_weighted(spec, reader)
+    return restore_control(spec, reader) if spec["way"] in CONTROLS else restore(spec, reader)

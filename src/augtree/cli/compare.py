@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
+from augtree.baselines.catalogue import is_method, listing
+from augtree.baselines.methods import check_known
+from augtree.cli.app import AS_JSON, Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.options import with_options
 from augtree.cli.values import assignments, policies_by_name
 from augtree.cli.where import WHERE, executor_options
@@ -28,8 +30,23 @@ def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -
     """Raise for options that no comparison can have."""
     one_of("train_on", train_on, TRAIN_ON)
     for policy in policies_by_name(policies or []).values():
-        find(policy)
+        check_known(policy)
+        if not is_method(policy):
+            find(policy)
     check_run_folder(out, "compare")
+
+
+def print_methods(wanted: bool) -> None:
+    """Print what can be compared by name, and stop."""
+    if not wanted:
+        return
+    for entry in listing():
+        tasks, data = ", ".join(entry["settings"]), ", ".join(f"{domain}s" for domain in entry["domains"])
+        needs = f"; needs {entry['needs']}" if entry["needs"] else ""
+        say(f"{entry['name']}: {entry['about']} ({entry['source']})")
+        say(f"    {entry['kind']}; {tasks}; {data}; trainings: {entry['costs']}{needs}")
+    finish({"methods": listing()}, AS_JSON.get())
+    raise typer.Exit
 
 
 @app.command()
@@ -41,8 +58,8 @@ def compare(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Policy files and names (default: none, randaugment, trivialaugment; for a run also what it found,"
-            " and controls that cost as much)."
+            help="Policy files and names (--list; default: none, randaugment, trivialaugment; for a run also what it"
+            " found, and controls that cost as much)."
         ),
     ] = None,
     vary: Annotated[
@@ -55,6 +72,10 @@ def compare(
     train_on: Annotated[
         str, typer.Option(help="What to train on: train, or train+val (needs test samples).")
     ] = "train",
+    list_methods: Annotated[  # noqa: ARG001 (its callback prints and stops)
+        bool,
+        typer.Option("--list", callback=print_methods, help="Say what each name is, needs and costs, and exit."),
+    ] = False,
     out: Out = None,
     as_json: Json = False,
     run: Path | None = None,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from augtree.baselines.catalogue import is_known
 from augtree.errors import ArgumentError, nearest, one_of
-from augtree.policies.presets import NAMED
 from augtree.transforms import spaces
 
 NOTHING = "none"
@@ -86,10 +86,10 @@ def policies_by_name(policies: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for policy in policies:
         path = Path(policy)
-        name = policy if policy.lower() in NAMED else path.stem
+        name = policy if is_known(policy) else path.stem
         if name in found or name in ("tree", "policy", "forest"):
             name = f"{path.parent.name}/{path.stem}" if path.parent.name else name
         if name in found:
             raise ArgumentError("policies", "must not have two of one name", name)
-        found[name] = policy.lower() if policy.lower() in NAMED else policy
+        found[name] = policy.lower() if is_known(policy) else policy
     return found

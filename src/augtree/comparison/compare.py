@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from augtree.baselines.base import Baseline
 from augtree.baselines.controls import Longer, Searched, Soup
 from augtree.baselines.methods import (
     Method,
     PolicyLike,
     check_domain,
+    check_fits,
     check_names,
     fit,
     free_policies,
@@ -67,9 +69,10 @@ def compare(
     task
         Model, length of a training, metric, or the name of a task; by default `Classification()`.
     policies
-        By name: a value, a preset ("trivialaugment"), a file, the folder of a run, or None for no augmentation; by
-        default the free policies. A `Weighted` forest learns its weights in every training. `Longer`, `Soup` and
-        `Searched` are controls and searches that take more than one training; each row's cost is in the table.
+        By name: a value, a name ("trivialaugment", "mixup", "search": docs/methods.md), a file, the folder of a run,
+        or None for no augmentation; by default the free policies. A `Weighted` forest learns its weights in every
+        training. `Longer`, `Soup` and `Searched` are controls and searches that take more than one training, as some
+        methods do; each row's cost is in the table.
     seeds
         Trainings with each policy, or their seeds.
     train_on
@@ -100,7 +103,7 @@ def compare(
     seeds = seeds_of(seeds)
     named = free_policies(data, task) if policies is None else policies
     check_names(named, "must map at least one name to a policy")
-    methods = {name: check_policy(f"policies/{name}", policy, data) for name, policy in named.items()}
+    methods = {name: check_policy(f"policies/{name}", policy, data, task) for name, policy in named.items()}
     free = [name for name, method in methods.items() if is_free(method)]
     judged_on = split_to_judge(data, train_on)
     if train_on != "train" and not all(isinstance(method, Policy) for method in methods.values()):
@@ -127,7 +130,8 @@ def compare(
             notes.append(f"The best free policy, by validation data, is {best}.")
         controls = [name for name, method in methods.items() if isinstance(method, Longer | Soup)]
         finished = [name for name, method in methods.items() if isinstance(method, Searched)]
-        result = Comparison(task.metric, rows, free, judged_on, notes, controls, finished)
+        published = [name for name, method in methods.items() if isinstance(method, Baseline)]
+        result = Comparison(task.metric, rows, free, judged_on, notes, controls, finished, published)
         run.write_all({"comparison.csv": result.to_csv().encode(), "comparison.json": result.to_json().encode()})
         run.record_fact("status", "done")
         if all("failed" in row for row in rows):
@@ -204,10 +208,12 @@ def split_to_judge(data: Dataset, train_on: str) -> str:
     return "test" if counts["test"] else "val"
 
 
-def check_policy(place: str, policy: PolicyLike, data: Dataset) -> Method:
-    """A policy as a method that works on such data, or an ArgumentError."""
-    method = method_of(policy, place, data)
-    if isinstance(method, Weighted):
+def check_policy(place: str, policy: PolicyLike, data: Dataset, task: Task) -> Method:
+    """A policy as a method that works on such data and fits the task, or an ArgumentError."""
+    method = method_of(policy, place, data, task)
+    if isinstance(method, Baseline):
+        check_fits(place, method, task, data)
+    elif isinstance(method, Weighted):
         check_domain(place, method.forest, method.on(data))
     elif isinstance(method, Searched):
         check_data(data, method.space)

@@ -80,6 +80,8 @@ class Comparison:
     """The rows that a search must beat at its own cost: trainings with free policies that took as long."""
     finished: Sequence[str] = ()
     """The rows of searches, judged by the model that each ends with."""
+    published: Sequence[str] = ()
+    """The rows of published methods, which are neither free policies nor the search that the verdict is about."""
 
     @property
     def best_free(self) -> str | None:
@@ -140,16 +142,27 @@ class Comparison:
     def verdict(self) -> str:
         """Whether the search helped; validation data chooses the policy of the search that this is about."""
         failures = [f"Trainings with {line.policy}: {line.failures}." for line in self.lines() if line.failed]
-        return " ".join([self._verdict(), *self._at_equal_cost(), *self._worst_verdict(), *failures])
+        beside = [*self._at_equal_cost(), *self._beside_published()]
+        return " ".join([self._verdict(), *beside, *self._worst_verdict(), *failures])
 
     @property
     def _candidates(self) -> list[str]:
-        """The rows of a search: neither free policies nor controls."""
-        return [line.policy for line in self.lines() if line.policy not in {*self.free, *self.controls}]
+        """The rows of a search: neither free policies nor controls; without any, the published methods."""
+        others = [line.policy for line in self.lines() if line.policy not in {*self.free, *self.controls}]
+        return [name for name in others if name not in self.published] or others
 
     def _at_equal_cost(self) -> list[str]:
         """The finished model beside the best of the controls, which validation data chooses."""
-        mine, control = self._best(self.finished), self._best(self.controls)
+        return self._side_by_side("At the same cost", self._best(self.finished), self._best(self.controls))
+
+    def _beside_published(self) -> list[str]:
+        """The search beside the best published method, which validation data chooses."""
+        best = self._best(self._candidates)
+        other = None if best in self.published else self._best(self.published)
+        return self._side_by_side("Beside the published methods", best, other)
+
+    def _side_by_side(self, words: str, mine: str | None, control: str | None) -> list[str]:
+        """A sentence on the difference of two rows."""
         if mine is None or control is None:
             return []
         difference, error = self._difference(mine, control)
@@ -158,7 +171,7 @@ class Comparison:
         ahead = difference if METRICS[self.metric].higher_is_better else -difference
         doubt = ": not more than noise" if error is None or abs(ahead) < 2 * error else ""
         side = "behind" if ahead < 0 else "ahead of"
-        return [f"At the same cost, {mine} is {abs(ahead):.4f}{plus_minus(error)} {side} {control}{doubt}."]
+        return [f"{words}, {mine} is {abs(ahead):.4f}{plus_minus(error)} {side} {control}{doubt}."]
 
     def _worst_verdict(self) -> list[str]:
         lines = {line.policy: line for line in self.lines()}
@@ -178,10 +191,11 @@ class Comparison:
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         ahead, noise = sign * (lines[best].difference or 0.0), lines[best].difference_se
         figures = f"{abs(ahead):.4f}{plus_minus(noise)}"
+        found = "It" if best in self.published else "The search"
         if ahead == 0:
-            return f"The search did not help: {best} does just as {reference}, which is free."
+            return f"{found} did not help: {best} does just as {reference}, which is free."
         if ahead < 0:
-            return f"The search did not help: {best} is {figures} behind {reference}, which is free."
+            return f"{found} did not help: {best} is {figures} behind {reference}, which is free."
         chosen = "the best free policy" if lines[reference].val is not None else "which is free"
         doubt = ": not more than noise" if noise is None or ahead < 2 * noise else ""
         return f"{best} is {figures} ahead of {reference}, {chosen}{doubt}."

@@ -154,7 +154,7 @@ def resume_evaluation(run: Restored, *, workers: int, watch: Watch | None, **_: 
     """Go on with an evaluation."""
     spec, protocol = run.spec, find_protocol(run.spec["protocol"])
     given = {name: restore_method(spec["policies"][name], run.reader) for name in spec["order"]}
-    methods = {name: check_policy(name, method, run.data) for name, method in given.items()}
+    methods = {name: check_policy(name, method, run.data, run.task) for name, method in given.items()}
     known = KnownLabels(np.array(spec["seen"], np.int64), spec.get("notes", ()))
     task = task_for(protocol, run.task, run.data)
     return evaluate_methods(run.data, task, methods, protocol, spec["seeds"], known, workers, run.folder, watch)

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from augtree.baselines.base import Baseline
 from augtree.baselines.methods import (
     PolicyLike,
     check_domain,
+    check_fits,
     check_names,
     fit,
     free_policies,
     method_of,
-    policy_of,
     seeds_of,
 )
 from augtree.data import Dataset
@@ -42,6 +43,8 @@ from augtree.transforms.base import Policy
 
 RANDOM, PRETRAINED = "random encoder", "pretrained features"
 """The rows without a training: fresh weights, and the file's that the task begins with."""
+EncoderMethod = Policy | Weighted | Baseline
+"""What can train an encoder."""
 Encoder = Callable[[int], tuple[ContrastiveTrainer, State]]
 """From a seed to an encoder."""
 
@@ -107,7 +110,7 @@ def evaluate(
     chosen = find_protocol(USUAL[data.domain] if protocol is None else protocol)
     task = task_for(chosen, None if task is None else task_of(task), data)
     named = as_mapping(policies, data, task)
-    methods = {name: check_policy(name, policy, data) for name, policy in named.items()}
+    methods = {name: check_policy(name, policy, data, task) for name, policy in named.items()}
     known = find_known_labels(known_labels, named, methods, data, chosen)
     return evaluate_methods(data, task, methods, chosen, seeds_of(seeds), known, workers, out, watch)
 
@@ -115,7 +118,7 @@ def evaluate(
 def evaluate_methods(
     data: Dataset,
     task: Contrastive,
-    methods: Mapping[str, Policy | Weighted],
+    methods: Mapping[str, EncoderMethod],
     protocol: Protocol,
     seeds: Sequence[int],
     known: KnownLabels,
@@ -129,7 +132,7 @@ def evaluate_methods(
         list(
             folds_of(protocol, data, known.rows, seed)
         )  # raises where the data cannot be split, before anything is trained
-    texts = {name: m.spec() if isinstance(m, Weighted) else to_json(m) for name, m in methods.items()}
+    texts = {name: to_json(m) if isinstance(m, Policy) else m.spec() for name, m in methods.items()}
     about: dict[str, Any] = {"protocol": protocol.name, "policies": texts, "order": list(methods)}
     about |= {"seeds": list(seeds), "seen": known.rows.tolist()} | (
         {"notes": list(known.notes)} if known.notes else {}
@@ -178,8 +181,8 @@ class EncoderTable:
             PRETRAINED: lambda seed: (self.trainer, self.trainer.fresh(seed)),
         }
 
-    def trained(self, method: Policy | Weighted) -> Encoder:
-        """An encoder at the end of its training with a policy, or with a forest whose weights are learned."""
+    def trained(self, method: EncoderMethod) -> Encoder:
+        """An encoder at the end of its training."""
         return lambda seed: (self.trainer, fit(self.trainer, method, seed, "train")[0])
 
     def rows(
@@ -240,15 +243,18 @@ def as_mapping(policies: Any, data: Dataset, task: Contrastive) -> Mapping[str, 
     """Policies by name; the free ones where there are none."""
     if policies is None:
         return free_policies(data, task)
-    if isinstance(policies, Policy | Weighted | str | Path):
+    if isinstance(policies, Policy | Weighted | Baseline | str | Path):
         policies = {str(policies) if isinstance(policies, str | Path) else "policy": policies}
     return check_names(policies, "must be a policy, or map at least one name to a policy", (RANDOM, PRETRAINED))
 
 
-def check_policy(name: str, policy: PolicyLike, data: Dataset) -> Policy | Weighted:
+def check_policy(name: str, policy: PolicyLike, data: Dataset, task: Task) -> EncoderMethod:
     """A policy as a method that trains an encoder on such data, or an ArgumentError."""
     place = f"policies/{name}"
-    method = policy_of(policy, place, data) if is_name(policy) else method_of(policy, place, data)
+    method = method_of(str(policy) if is_name(policy) else policy, place, data, task)
+    if isinstance(method, Baseline):
+        check_fits(place, method, task, data)
+        return method
     if not isinstance(method, Policy | Weighted):
         rule = "must be a policy, a name, a file or a forest whose weights are learned: controls are for compare"
         raise ArgumentError(place, rule, method)
@@ -271,7 +277,7 @@ def check_method_groups(place: str, method: Policy | Weighted, data: Dataset) ->
         raise ArgumentError(place, rule) from error
 
 
-def method_in_words(method: Policy | Weighted) -> str:
+def method_in_words(method: EncoderMethod) -> str:
     """The policy of a row, in words."""
     return f"{method.forest}, with learned weights" if isinstance(method, Weighted) else str(method)
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from augtree.baselines.base import Baseline
+from augtree.baselines.catalogue import is_known
 from augtree.baselines.methods import Method, PolicyLike, is_free
 from augtree.data import Dataset, load
 from augtree.data.fingerprint import feed
 from augtree.errors import ArgumentError, DataError, RunError
 from augtree.evaluation.protocols import Protocol, judged_rows
-from augtree.policies.presets import NAMED
 from augtree.runs.spec import restore_data
 from augtree.runs.store import read_spec
 from augtree.tasks import Contrastive
@@ -99,9 +100,14 @@ def known_to_policies(policies: Mapping[str, PolicyLike], methods: Mapping[str, 
     """The samples whose labels may have been used to find these policies."""
     parts = [known_to_runs(policies.values(), data)]
     for name, policy in policies.items():
-        if run_of(policy) is None and not is_free(methods[name]):
+        if run_of(policy) is None and reads_labels(methods[name]):
             parts += [data.indices("train"), data.indices("val")]
     return np.unique(np.concatenate(parts))
+
+
+def reads_labels(method: Method) -> bool:
+    """Whether the labels of training and validation samples may have been used: not by a free policy."""
+    return method.uses_labels if isinstance(method, Baseline) else not is_free(method)
 
 
 def known_to_runs(policies: Iterable[PolicyLike], data: Dataset) -> Rows:
@@ -124,8 +130,8 @@ def note_of_optimistic_rows(policies: Iterable[PolicyLike], protocol: Protocol, 
 
 
 def is_name(policy: PolicyLike) -> bool:
-    """Whether a policy is the name of a preset."""
-    return isinstance(policy, str | Path) and str(policy).lower() in NAMED
+    """Whether a policy is the name of a preset or a method."""
+    return isinstance(policy, str | Path) and is_known(str(policy))
 
 
 def run_of(policy: PolicyLike) -> Path | None:

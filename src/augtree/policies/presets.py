@@ -43,6 +43,7 @@ NAMED: dict[str, Callable[[int], Policy]] = {
     "flip-crop": lambda fill: over_basics(),  # noqa: ARG005
     "flip-crop-randaugment": lambda fill: over_basics(RandAugment(fill=fill)),
     "flip-crop-trivialaugment": lambda fill: over_basics(TrivialAugment(fill=fill)),
+    "autoaugment": lambda fill: AutoAugment("imagenet", fill=fill),
     "autoaugment-cifar10": lambda fill: AutoAugment("cifar10", fill=fill),
     "autoaugment-svhn": lambda fill: AutoAugment("svhn", fill=fill),
     "autoaugment-imagenet": lambda fill: AutoAugment("imagenet", fill=fill),

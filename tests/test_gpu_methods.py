@@ -1,0 +1,34 @@
+"""Every method on a GPU: deterministic runs repeat to the bit, and what they learn is near that of a CPU."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from augtree.baselines import METHODS
+from support.blobs import same
+from support.methods import fitting, quick
+
+pytestmark = pytest.mark.gpu
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_repeats_to_the_bit(name):
+    method = quick(name)
+    asked, data = fitting(method)
+    asked = replace(asked, device="cuda", deterministic=True)
+    (one, row), (other, again) = (method.fit(asked.prepare(data), 1) for _ in range(2))
+    assert one.is_finite
+    assert same(one, other)
+    assert row == again
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix", "lisa", "group-dro", "scale"])
+def test_a_method_is_near_that_of_a_cpu(name):
+    method = quick(name)
+    asked, data = fitting(method)
+    asked = replace(asked, steps=2, precision="float32", deterministic=True)
+    ends = [method.fit(replace(asked, device=device).prepare(data), 1)[0] for device in ("cpu", "cuda")]
+    assert torch.allclose(ends[0].tensors["weights"], ends[1].tensors["weights"].cpu(), atol=1e-3)
