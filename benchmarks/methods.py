@@ -1,0 +1,121 @@
+"""Search cost against quality: every supervised method of `augtree compare` side by side, in short trainings on a CPU.
+
+    python benchmarks/suite.py prepare runs/sets --root $AUGTREE_DATA --cifar FOLDER
+    python benchmarks/methods.py run runs/sets/pacs.npz runs/sets/cifar10.npz --out runs/methods [--seeds 0 1]  # again to go on
+    python benchmarks/methods.py table --out runs/methods             # writes results/methods.json
+
+A set is an NPZ (x uint8 [N,H,W,C], y, split, and g for groups). What chooses, chooses by validation data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import augtree as at
+import measure
+from augtree.runs.events import RowTrained
+
+METHODS = (
+    *("none", "randaugment", "trivialaugment", "flip-crop-trivialaugment", "autoaugment"),
+    *("mixup", "cutmix", "lisa", "group-dro", "scale", "random-tree"),
+    *("randaugment-tuned", "fast-autoaugment", "paper", "longer", "soup", "search"),
+)
+GROUPED = {"lisa", "group-dro", "paper"}
+"""Methods for data in groups."""
+
+
+def read(path: Path) -> Any:
+    """The set, in its groups where it has some."""
+    found = np.load(path)
+    grouped = "g" in found and len(set(found["g"].tolist())) > 1
+    groups = [str(g) for g in found["g"]] if grouped else None
+    split = [str(s) for s in found["split"]]
+    return at.data.from_arrays(found["x"], found["y"], split=split, groups=groups, name=path.stem), grouped
+
+
+def run(options: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    for path in options.sets:
+        data, grouped = read(path)
+        task = at.tasks.Classification(
+            model="cnn", steps=options.steps, batch_size=options.batch_size, precision=options.precision
+        )
+        names = [name for name in options.methods if grouped or name not in GROUPED]
+        folder = options.out / path.stem
+
+        def told(event: object, name: str = path.stem) -> None:
+            if isinstance(event, RowTrained):
+                print(name, *event.describe(), flush=True)
+
+        at.compare(data, task, {name: name for name in names}, seeds=options.seeds, out=folder, watch=told)
+        about = {
+            "steps": options.steps,
+            "batch_size": options.batch_size,
+            "model": "cnn",
+            "precision": options.precision,
+        }
+        (folder / "about.json").write_text(json.dumps({**about, "machine": measure.machine(1)}, indent=1))
+
+
+def table(options: argparse.Namespace) -> None:
+    """Mean and spread over seeds in percent, and the cost in trainings, of each method on each set."""
+    found: dict[str, Any] = {}
+    for path in sorted(options.out.glob("*/comparison.json")):
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for row in json.loads(path.read_text())["rows"]:
+            rows.setdefault(row["policy"], []).append(row)
+        found[path.parent.name] = {
+            "about": json.loads((path.parent / "about.json").read_text()),
+            "methods": {name: summary(each) for name, each in rows.items() if not any("failed" in r for r in each)},
+            "failed": {name: each[0]["failed"] for name, each in rows.items() if any("failed" in r for r in each)},
+        }
+    names = list(dict.fromkeys(name for each in found.values() for name in each["methods"]))
+    lines = []
+    for name in names:
+        cells = []
+        for each in found.values():
+            row = each["methods"].get(name)
+            cells += [f"{row['mean']:.1f} ± {row['spread']:.1f}", f"{row['cost']:.1f}"] if row else ["", ""]
+        lines.append([name, *cells])
+    print(measure.table(["method", *(title for name in found for title in (name, "trainings"))], lines))
+    print(measure.write("methods", found))
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
+    values = [100 * row["test"] for row in rows]
+    out = {
+        "mean": statistics.mean(values),
+        "spread": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "cost": statistics.mean(row["cost"] for row in rows),
+        "seeds": len(values),
+    }
+    worst = [100 * row["worst_group"] for row in rows if "worst_group" in row]
+    return {**out, **({"worst group": statistics.mean(worst)} if worst else {})}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    does = parser.add_subparsers(dest="what", required=True)
+    first = does.add_parser("run")
+    first.add_argument("sets", type=Path, nargs="+")
+    first.add_argument("--methods", nargs="+", default=list(METHODS))
+    first.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    first.add_argument("--steps", type=int, default=800)
+    first.add_argument("--batch-size", type=int, default=64)
+    first.add_argument("--precision", default="bfloat16")
+    second = does.add_parser("table")
+    for each in (first, second):
+        each.add_argument("--out", type=Path, default=Path("runs/methods"))
+    options = parser.parse_args()
+    {"run": run, "table": table}[options.what](options)
+
+
+if __name__ == "__main__":
+    main()
