@@ -1,8 +1,8 @@
-"""Search cost against quality: every supervised method of `augtree compare` side by side, in short trainings on a CPU.
+"""Search cost against quality: every supervised method of `augtree compare`, in short trainings on a CPU.
 
     python benchmarks/suite.py prepare runs/sets --root $AUGTREE_DATA --cifar FOLDER
-    python benchmarks/methods.py run runs/sets/pacs.npz runs/sets/cifar10.npz --out runs/methods [--seeds 0 1]  # again to go on
-    python benchmarks/methods.py table --out runs/methods             # writes results/methods.json
+    python benchmarks/methods.py run runs/sets/pacs.npz runs/sets/cifar10.npz --out runs/methods   # again to go on
+    python benchmarks/methods.py table --out runs/methods                                # writes results/methods.json
 
 A set is an NPZ (x uint8 [N,H,W,C], y, split, and g for groups). What chooses, chooses by validation data.
 """
