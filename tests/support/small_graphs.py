@@ -1,0 +1,41 @@
+"""Graphs that are quickly trained on, tasks for them, and plain training to compare with."""
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from augtree.data import from_arrays
+from augtree.tasks import Classification
+from support.contrastive import task as contrastive_task
+
+
+def encoder_task(**more):
+    """Contrastive training of a small GIN."""
+    options = {"layers": 2, "hidden": 4}
+    return contrastive_task(**{"model": "gin", "options": options, "batch_size": 8, "dim": 4, **more})
+
+
+def classifier_task(**more):
+    """Supervised training of a small GIN."""
+    asked = {"model": "gin", "options": {"layers": 2, "hidden": 4}, "steps": 6, "batch_size": 8, "lr": 0.05}
+    return Classification(**{**asked, "device": "cpu", **more})
+
+
+def marked_rings(count=48, nodes=6):
+    """Rings of unmarked nodes (class 0), or with one marked node (class 1), which the label depends on."""
+    made, around = [], torch.arange(nodes)
+    edges = torch.stack([around, (around + 1) % nodes])
+    for i in range(count):
+        x = torch.tensor([[1.0, 0.0]]).repeat(nodes, 1)
+        if i % 2:
+            x[i // 2 % nodes] = torch.tensor([0.0, 1.0])
+        made.append(Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1)))
+    return from_arrays(made, np.arange(count) % 2, split=["train"] * count, name="marked rings")
+
+
+def paths(labels, groups, features=None):
+    """A path of four nodes for each label and group; node features tell the number of the sample."""
+    edges = torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]])
+    features = np.arange(len(labels)) if features is None else features
+    made = [Data(x=torch.full((4, 1), float(f)), edge_index=edges) for f in features]
+    return from_arrays(made, labels, groups=groups, split=["train"] * len(labels), name="paths")
