@@ -30,12 +30,12 @@ def marked_rings(count=48, nodes=6):
         if i % 2:
             x[i // 2 % nodes] = torch.tensor([0.0, 1.0])
         made.append(Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1)))
-    return from_arrays(made, np.arange(count) % 2, split=["train"] * count, name="marked rings")
+    return from_arrays(made, np.arange(count) % 2, split=["train"] * (count - 8) + ["val"] * 8, name="marked rings")
 
 
-def paths(labels, groups, features=None):
-    """A path of four nodes for each label and group; node features tell the number of the sample."""
+def paths(labels, groups):
+    """A path of four nodes for each label and group, which tell the sample's number; the first once more, to judge."""
     edges = torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]])
-    features = np.arange(len(labels)) if features is None else features
-    made = [Data(x=torch.full((4, 1), float(f)), edge_index=edges) for f in features]
-    return from_arrays(made, labels, groups=groups, split=["train"] * len(labels), name="paths")
+    made = [Data(x=torch.full((4, 1), float(i)), edge_index=edges) for i in range(len(labels) + 1)]
+    labels, groups = np.concatenate([labels, labels[:1]]), np.concatenate([groups, groups[:1]])
+    return from_arrays(made, labels, groups=groups, split=["train"] * (len(made) - 1) + ["val"], name="paths")
