@@ -5,11 +5,12 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from augtree.baselines.graph_generator import DROP_EDGES, DROP_NODES, MASK_NODES, Generated, Generator
+from augtree.baselines.graph_generator import DROP_NODES, MASK_NODES, PERTURB_EDGES, Generated, Generator
 from augtree.keys import Key
 from support.graph_networks import graph
 
 PATH = graph(3, [(0, 1), (1, 2)], features=2, seed=3)
+TRIANGLE = graph(3, [(0, 1), (1, 2), (0, 2)], features=2, seed=3)
 TAIL = graph(5, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], features=2, seed=2)
 
 
@@ -30,47 +31,65 @@ def generator(length=1, category=None, score=None, channels=2):
 
 @torch.no_grad()
 def test_each_outcome_is_as_frequent_as_its_probability_says():
-    """Eight sets of nodes to mask, eight to drop, four sets of edges: 20 outcomes, each of a probability of its own."""
+    """In a triangle all nodes are alike after a layer: sets of the same size have the same probability.
+
+    There are three sets of one or two nodes (or edges), one set of none or all, and no pair to join.
+    """
     count = 6000
-    _, found = generator()(Batch.from_data_list([PATH] * count), Key.of(0, np.arange(count)))
+    _, found = generator()(Batch.from_data_list([TRIANGLE] * count), Key.of(0, np.arange(count)))
     values, times = np.unique(found.double().numpy().round(4), return_counts=True)
-    probabilities = np.exp(values)
-    common = probabilities > 0.01
-    assert 5 <= len(values) <= 20
-    assert probabilities.sum() == pytest.approx(1, abs=0.01)
-    assert times[common] / count == pytest.approx(probabilities[common], abs=0.02)
+    sets, shares = np.exp(values), times / count
+    common = shares > 0.01
+    multiples = np.round(shares / sets)[common]
+    assert len(values) <= 12
+    assert set(multiples) == {1, 3}
+    assert multiples * sets[common] == pytest.approx(shares[common], abs=0.02)
+    assert (multiples * sets[common]).sum() == pytest.approx(1, abs=0.04)
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(
-    ("category", "nodes", "edges", "features"), [(MASK_NODES, 5, 10, 0), (DROP_NODES, 1, 0, 1), (DROP_EDGES, 5, 0, 1)]
-)
-def test_all_elements_of_the_category_and_no_others_are_changed(category, nodes, edges, features):
+@pytest.mark.parametrize(("category", "nodes", "features"), [(MASK_NODES, 5, 0), (DROP_NODES, 1, 1)])
+def test_all_nodes_and_no_edges_between_others_are_changed(category, nodes, features):
     made, _ = generator(category=category, score=50.0)(Batch.from_data_list([TAIL, TAIL]), Key.of(0, [4, 5]))
     for one in made.to_data_list():
-        assert (one.num_nodes, one.num_edges) == (nodes, edges)
+        assert (one.num_nodes, one.num_edges) == (nodes, 10 if category == MASK_NODES else 0)
         assert torch.equal(one.x, TAIL.x[:nodes] * features)  # of dropped nodes the first one stays
 
 
 @torch.no_grad()
-def test_what_is_left_is_part_of_the_original():
+def test_where_all_edges_go_and_come_only_new_ones_are_left():
+    count = 400
+    tail = Data(x=TAIL.x, edge_index=TAIL.edge_index, edge_attr=torch.arange(10))
+    tails = Batch.from_data_list([tail] * count)
+    made, _ = generator(category=PERTURB_EDGES, score=50.0)(tails, Key.of(0, np.arange(count)))
+    old, seen = {tuple(ends) for ends in TAIL.edge_index.T.tolist()}, set()
+    for one in made.to_data_list():
+        assert torch.equal(one.x, TAIL.x)
+        ends = [tuple(pair) for pair in one.edge_index.T.tolist()]
+        assert len(set(ends)) == len(ends) == len(one.edge_attr)
+        assert {(b, a) for a, b in ends} == set(ends)
+        assert not old & set(ends)
+        assert all(a != b for a, b in ends)
+        seen |= set(ends)
+    assert len(seen | old) == 20  # every pair of five nodes
+
+
+@torch.no_grad()
+def test_nodes_that_are_left_keep_their_edges_and_fields():
     number = torch.arange(5.0)[:, None]
     tail = Data(x=torch.cat([TAIL.x, number], 1), edge_index=TAIL.edge_index, edge_attr=torch.arange(10))
-    there = {tuple(ends): int(i) for i, ends in enumerate(tail.edge_index.T.tolist())}
-    made, _ = generator(length=3, channels=3)(Batch.from_data_list([tail] * 200), Key.of(0, np.arange(200)))
-    changed = 0
+    there = {tuple(ends): i for i, ends in enumerate(tail.edge_index.T.tolist())}
+    model = generator(channels=3, category=DROP_NODES, score=0.0)
+    made, _ = model(Batch.from_data_list([tail] * 100), Key.of(0, np.arange(100)))
+    sizes = []
     for one in made.to_data_list():
-        one.validate()
-        assert 1 <= one.num_nodes <= 5
-        rows = {tuple(row) for row in tail.x.tolist()} | {(0.0, 0.0, 0.0)}
-        assert all(tuple(row) in rows for row in one.x.tolist())
-        ends = {tuple(pair) for pair in one.edge_index.T.tolist()}
-        assert {(b, a) for a, b in ends} == ends
-        if bool((one.x[:, :2] != 0).all()):  # no node is masked, so that each tells its number
-            old = one.x[:, 2].long()
-            assert [there[int(old[a]), int(old[b])] for a, b in one.edge_index.T] == one.edge_attr.tolist()
-        changed += (one.num_nodes, one.num_edges) != (5, 10) or not torch.equal(one.x, tail.x)
-    assert changed > 100
+        old = one.x[:, 2].long().tolist()
+        expected = {ends: i for ends, i in there.items() if set(ends) <= set(old)}
+        ends = [(old[a], old[b]) for a, b in one.edge_index.T.tolist()]
+        assert dict(zip(ends, one.edge_attr.tolist(), strict=True)) == expected
+        assert torch.equal(one.x, tail.x[old])
+        sizes.append(one.num_nodes)
+    assert np.mean(sizes) == pytest.approx(2.5, abs=0.4)
 
 
 def test_as_a_policy_it_does_the_same_whatever_the_batch_is_split_into():

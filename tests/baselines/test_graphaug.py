@@ -59,6 +59,7 @@ def test_the_generator_learns_to_leave_what_the_label_depends_on(learned):
         kept[name] = float(reward.rewards(marked, made).exp().mean())
     assert lost["learned"] < lost["fresh"] / 2
     assert kept["learned"] > kept["fresh"]
+    assert made.num_edges < 0.9 * marked.num_edges  # which the label does not need
 
 
 def test_the_policy_gradient_is_that_of_the_expected_reward():

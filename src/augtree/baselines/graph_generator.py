@@ -19,8 +19,8 @@ from augtree.transforms.graph_batch import Graphs
 from augtree.transforms.graph_fields import true_at
 from augtree.transforms.graphs import pair_number
 
-MASK_NODES, DROP_NODES, DROP_EDGES = CATEGORIES = range(3)
-CATEGORY, NODE, EDGE = range(3)
+MASK_NODES, DROP_NODES, PERTURB_EDGES = CATEGORIES = range(3)
+CATEGORY, NODE, EDGE, NEW_EDGE, NEW_ENDS = range(5)
 """Counters of the draws."""
 RARE = -2.0
 """The score of a node or edge before any training: about one of eight is chosen."""
@@ -33,17 +33,16 @@ class Chosen(NamedTuple):
     log_probability: Tensor
 
 
-class UndirectedEdges(NamedTuple):
-    """The edges of a batch, both directions as one; self-loops are none."""
+class Pairs(NamedTuple):
+    """Pairs of nodes, each within a graph."""
 
     low: Tensor
     high: Tensor
     graph: Tensor
     local: Tensor
-    """The number of each edge within its graph."""
-    slots: Tensor
-    """The columns of `edge_index` that are no self-loops."""
-    edge_of_slot: Tensor
+    """The number of each pair within its graph."""
+    like: Tensor
+    """The column of `edge_index` of each pair; of a pair without an edge, the one whose fields an edge would have."""
 
 
 class Generator(nn.Module):
@@ -55,7 +54,7 @@ class Generator(nn.Module):
         self.encoder = Gin(Inputs("graph", channels, 0, 1), layers=2, hidden=hidden, pooling="mean")
         width = 2 * hidden
         self.memory, self.category = nn.GRUCell(width, width), nn.Linear(width, len(CATEGORIES))
-        self.scores = nn.ModuleList([scores(width) for _ in CATEGORIES])
+        self.scores = nn.ModuleList([scores(width), scores(width), scores(width + 1)])
 
     def forward(self, batch: Any, key: Key) -> tuple[Any, Tensor]:
         """The batch after all steps, and the logarithm of the probability of what was done to each graph."""
@@ -72,18 +71,26 @@ class Generator(nn.Module):
         memory = self.memory(pooled, memory)
         graphs, state = Graphs.of(batch), torch.from_numpy(key.state.view(np.int64)).to(pooled.device)
         category = self.choose_category(cast(Tensor, memory), key)
-        edges = undirected(graphs)
-        node_scores = torch.cat([self.scores[i](nodes) for i in (MASK_NODES, DROP_NODES)], 1)
         kind = category.which.index_select(0, graphs.graph)
+        node_scores = torch.cat([self.scores[i](nodes) for i in (MASK_NODES, DROP_NODES)], 1)
         node_score = node_scores.gather(1, kind.clamp(max=DROP_NODES)[:, None])[:, 0]
-        edge_score = self.scores[DROP_EDGES](nodes[edges.low] + nodes[edges.high])[:, 0]
-        drawn = chosen(node_score, kind != DROP_EDGES, graphs.graph, graphs.local, state, NODE)
-        of_edges = category.which.index_select(0, edges.graph) == DROP_EDGES
-        dropped = chosen(edge_score, of_edges, edges.graph, edges.local, state, EDGE)
-        masked = drawn.which & (kind == MASK_NODES)
-        changed = without(graphs, masked, drawn.which & (kind == DROP_NODES), dropped.which, edges)
-        likely = category.log_probability + drawn.log_probability + dropped.log_probability
+        drawn = chosen(node_score, kind != PERTURB_EDGES, graphs.graph, graphs.local, state, NODE)
+        edges = edge_pairs(graphs)
+        absent = absent_pairs(graphs, edges, state)
+        old = self.choose_pairs(edges, 1.0, nodes, category.which, state)
+        new = self.choose_pairs(absent, 0.0, nodes, category.which, state)
+        changed = masked(graphs, drawn.which & (kind == MASK_NODES))
+        changed = rewired(Graphs.of(changed), edges, old.which, absent, new.which)
+        changed = dropped(Graphs.of(changed), drawn.which & (kind == DROP_NODES))
+        likely = category.log_probability + drawn.log_probability + old.log_probability + new.log_probability
         return changed, cast(Tensor, memory), likely
+
+    def choose_pairs(self, pairs: Pairs, there: float, nodes: Tensor, category: Tensor, state: Tensor) -> Chosen:
+        """The edges that go (`there` is 1), or the pairs that are joined (0)."""
+        flags = torch.full_like(nodes[:1, :1], there).expand(len(pairs.low), 1)
+        score = self.scores[PERTURB_EDGES](torch.cat([nodes[pairs.low] + nodes[pairs.high], flags], 1))[:, 0]
+        active = category.index_select(0, pairs.graph) == PERTURB_EDGES
+        return chosen(score, active, pairs.graph, pairs.local, state, EDGE if there else NEW_EDGE)
 
     def choose_category(self, memory: Tensor, key: Key) -> Chosen:
         """The category of each graph; nothing is masked where nodes have no features."""
@@ -112,36 +119,69 @@ def chosen(score: Tensor, active: Tensor, graph: Tensor, local: Tensor, state: T
     return Chosen(which, each.new_zeros(len(state)).index_add(0, graph, each))
 
 
-def undirected(graphs: Graphs) -> UndirectedEdges:
-    """The edges of a batch, graph by graph."""
+def edge_pairs(graphs: Graphs) -> Pairs:
+    """The pairs of nodes with an edge in any direction, graph by graph; self-loops are none."""
     source, target = graphs.edge_index
     slots = true_at(source != target)
     low, high = torch.minimum(source, target)[slots], torch.maximum(source, target)[slots]
-    numbers, edge_of_slot = torch.unique(pair_number(low, high), return_inverse=True)
-    low = torch.empty_like(numbers).scatter_(0, edge_of_slot, low)
-    high = torch.empty_like(numbers).scatter_(0, edge_of_slot, high)
+    numbers, inverse = torch.unique(pair_number(low, high), return_inverse=True)
+    low, high, like = (torch.empty_like(numbers).scatter_(0, inverse, each) for each in (low, high, slots))
+    return numbered(graphs, low, high, like)
+
+
+def numbered(graphs: Graphs, low: Tensor, high: Tensor, like: Tensor) -> Pairs:
+    """Pairs that stand graph by graph, with their numbers."""
     graph = graphs.graph.index_select(0, high)
     counts = torch.bincount(graph, minlength=len(graphs.nodes))
-    local = torch.arange(len(numbers), device=graph.device) - (counts.cumsum(0) - counts).index_select(0, graph)
-    return UndirectedEdges(low, high, graph, local, slots, edge_of_slot)
+    local = torch.arange(len(high), device=graph.device) - (counts.cumsum(0) - counts).index_select(0, graph)
+    return Pairs(low, high, graph, local, like)
 
 
-def without(graphs: Graphs, masked: Tensor, gone: Tensor, gone_edges: Tensor, edges: UndirectedEdges) -> Any:
-    """The batch without the features of some nodes, without some nodes, without some edges; one node stays."""
-    batch = graphs.batch
-    if bool(masked.any()):
-        batch = copy.copy(batch)
-        batch.x = batch.x.index_fill(0, true_at(masked), 0)
-    if bool(gone_edges.any()):
-        stays = torch.ones(graphs.edge_index.shape[1], dtype=torch.bool, device=masked.device)
-        stays[edges.slots] = ~gone_edges.index_select(0, edges.edge_of_slot)
-        kept = true_at(stays)
-        batch = Graphs.of(batch).keep_edges(graphs.edge_index.index_select(1, kept), kept)
-    if bool(gone.any()):
-        left = torch.bincount(graphs.graph[~gone], minlength=len(graphs.nodes))
-        kept_nodes = ~gone | ((graphs.local == 0) & (left == 0).index_select(0, graphs.graph))
-        batch = Graphs.of(batch).keep_nodes(kept_nodes, left.clamp(min=1).cpu())
-    return batch
+def absent_pairs(graphs: Graphs, edges: Pairs, state: Tensor) -> Pairs:
+    """Random pairs of nodes without an edge: one for each edge, less those that are drawn twice or have one."""
+    bits = element_bits(state.index_select(0, edges.graph), edges.local, NEW_ENDS)
+    count, start = (each.to(bits.device)[edges.graph] for each in (graphs.nodes, graphs.start))
+    one, two = start + bits % count, start + (bits >> 31) % count
+    low, high = torch.minimum(one, two), torch.maximum(one, two)
+    number = pair_number(low, high)
+    absent = (low != high) & ~torch.isin(number, pair_number(edges.low, edges.high))
+    places = true_at(absent)
+    values, inverse = torch.unique(number[places], return_inverse=True)
+    first = torch.full_like(values, len(number)).scatter_reduce_(0, inverse, places, "amin").sort().values
+    return numbered(graphs, low[first], high[first], edges.like[first])
+
+
+def masked(graphs: Graphs, which: Tensor) -> Any:
+    """The batch without the features of some nodes."""
+    if not bool(which.any()):
+        return graphs.batch
+    out = copy.copy(graphs.batch)
+    out.x = out.x.index_fill(0, true_at(which), 0)
+    return out
+
+
+def rewired(graphs: Graphs, edges: Pairs, gone: Tensor, absent: Pairs, joined: Tensor) -> Any:
+    """The batch without some of its edges, and with some new ones, which have the fields of others."""
+    if not bool(gone.any() | joined.any()):
+        return graphs.batch
+    ends = graphs.edge_index
+    number = pair_number(ends.amin(0), ends.amax(0))
+    lost = pair_number(edges.low[gone], edges.high[gone])
+    kept = true_at(~torch.isin(number, lost) | (ends[0] == ends[1]))
+    low, high, like = (each[joined] for each in (absent.low, absent.high, absent.like))
+    columns = torch.cat([kept, like, like])
+    ends = torch.cat([ends.index_select(1, kept), torch.stack([low, high]), torch.stack([high, low])], 1)
+    by_graph = torch.argsort(graphs.graph.index_select(0, ends[0]), stable=True)
+    return graphs.keep_edges(ends.index_select(1, by_graph), columns.index_select(0, by_graph))
+
+
+def dropped(graphs: Graphs, gone: Tensor) -> Any:
+    """The batch without some nodes; of a graph that would have none the first stays."""
+    if not bool(gone.any()):
+        return graphs.batch
+    left = torch.bincount(graphs.graph[~gone], minlength=len(graphs.nodes))
+    kept = ~gone | ((graphs.local == 0) & (left == 0).index_select(0, graphs.graph))
+    return graphs.keep_nodes(kept, left.clamp(min=1).cpu())
 
 
 @dataclass(frozen=True, eq=False)

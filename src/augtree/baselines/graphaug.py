@@ -36,15 +36,16 @@ class GraphAug(Baseline):
 
     1. A reward model learns, from pairs of training samples, whether two graphs have the same label.
     2. A generator takes `length` steps on each graph. In each, a graph network looks at the graph as it is now, a
-       recurrent cell remembers the steps before, and the choices are a category (mask nodes, drop nodes, drop edges)
-       and, independently, the nodes or edges that it changes. Its reward is the log-probability of the reward model
-       that the result has the label of the original, and policy gradients (REINFORCE) raise it.
+       recurrent cell remembers the steps before, and the choices are a category (mask nodes, drop nodes, perturb
+       edges) and, independently of each other, the nodes that it changes, or the edges that go and come. Its reward
+       is the log-probability of the reward model that the result has the label of the original, and policy gradients
+       (REINFORCE) raise it.
     3. The classifier trains on what the generator makes.
 
     Simpler than in the paper: the reward model compares pooled graphs in place of matching their nodes; the pooled
-    graph takes the place of a virtual node; masks are for whole nodes; edges are dropped, and none added; the mean
-    reward of the batch is subtracted, to lower the variance. As in the paper nothing but chance keeps the generator
-    from leaving graphs as they are, which keeps labels best.
+    graph takes the place of a virtual node; masks are for whole nodes; the mean reward of the batch is subtracted, to
+    lower the variance. Nothing rewards a change by itself: a generator that left graphs as they are would keep their
+    labels best.
     """
 
     name: ClassVar[str] = "graphaug"
