@@ -5,10 +5,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from scipy import stats
+from torch import nn
 
+from augtree.baselines import graph_lisa
 from augtree.baselines.graph_lisa import GraphLisa, beta_draws
 from augtree.baselines.partners import drawn_partners
-from augtree.errors import ArgumentError
+from augtree.errors import ArgumentError, TaskError
 from augtree.keys import Key
 from augtree.transforms import Identity
 from support.blobs import blobs, same
@@ -79,9 +81,7 @@ def test_shares_are_from_a_beta_distribution(alpha):
 
 
 def test_a_step_lowers_the_mixed_loss_of_mixed_representations(monkeypatch):
-    """The first step's gradient, from one graph at a time in eval mode."""
-    from augtree.baselines import graph_lisa
-
+    """The first step's loss, in eval mode, against that of one pair at a time."""
     losses, batch = [], []
     method, trainer = GraphLisa(), classifier_task(steps=1, batch_size=10).prepare(DATA)
 
@@ -129,11 +129,27 @@ def test_several_labels_a_sample():
     assert GraphLisa().fit(classifier_task().prepare(data), 0)[0].is_finite
 
 
+class Degrees(nn.Module):
+    """A model without representations to mix."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, batch):
+        return batch.ptr.diff()[:, None] * self.scale
+
+
+def test_a_model_must_have_representations():
+    with pytest.raises(TaskError, match="lisa needs a model with `features` .* and a layer `fc` .*; Degrees has not"):
+        GraphLisa().fit(classifier_task(model=Degrees, options={}).prepare(DATA), 0)
+
+
 def test_what_it_is_not_for_is_refused():
     GraphLisa().check(classifier_task(), DATA)
     with pytest.raises(ArgumentError, match="groups must be at least two among the training samples, for lisa, got"):
         GraphLisa().check(classifier_task(), graphs())
-    with pytest.raises(ArgumentError, match="lisa is for supervised training, got 'contrastive'"):
+    with pytest.raises(ArgumentError, match="supervised.*contrastive"):
         GraphLisa().check(encoder_task(), DATA)
-    with pytest.raises(ArgumentError, match="lisa works on graphs, got 'image'"):
+    with pytest.raises(ArgumentError, match="graph.*image"):
         GraphLisa().check(classifier_task(), blobs())

@@ -102,9 +102,9 @@ def test_what_it_is_not_for_is_refused():
     GraphAug().check(TASK, DATA)
     with pytest.raises(ArgumentError, match="labels must be one for each graph, for graphaug, got 'several'"):
         GraphAug().check(TASK, paths(np.eye(4, dtype=int), np.array(["a"] * 4)))
-    with pytest.raises(ArgumentError, match="graphaug is for supervised training, got 'contrastive'"):
+    with pytest.raises(ArgumentError, match="supervised.*contrastive"):
         GraphAug().check(encoder_task(), graphs())
-    with pytest.raises(ArgumentError, match="graphaug works on graphs, got 'image'"):
+    with pytest.raises(ArgumentError, match="graph.*image"):
         GraphAug().check(TASK, blobs())
     with pytest.raises(ArgumentError, match="length must"):
         GraphAug(length=0)

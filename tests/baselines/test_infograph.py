@@ -81,7 +81,7 @@ def test_a_training_repeats_counts_its_cost_and_is_not_the_plain_one():
 
 def test_what_it_is_not_for_is_refused():
     InfoGraph().check(encoder_task(), DATA)
-    with pytest.raises(ArgumentError, match="infograph works on graphs, got 'image'"):
+    with pytest.raises(ArgumentError, match="graph.*image"):
         InfoGraph().check(encoder_task(), blobs())
     own = encoder_task(model=lambda: nn.Linear(2, 2), options={})
     with pytest.raises(ArgumentError, match="model must be gin or resgcn for infograph, which needs its nodes, got"):

@@ -141,7 +141,7 @@ def test_each_transform_has_a_projection_of_its_own_in_v2():
 
 def test_what_it_is_not_for_is_refused():
     Joao().check(encoder_task(), DATA)
-    with pytest.raises(ArgumentError, match="joao works on graphs, got 'image'"):
+    with pytest.raises(ArgumentError, match="graph.*image"):
         Joao().check(encoder_task(), blobs())
     with pytest.raises(ArgumentError, match="gamma must"):
         Joao(gamma=-1)

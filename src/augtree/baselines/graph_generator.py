@@ -98,9 +98,8 @@ class Generator(nn.Module):
         if not self.featured:
             logits = logits.index_fill(1, torch.tensor([MASK_NODES], device=logits.device), float("-inf"))
         log_probabilities = F.log_softmax(logits, 1)
-        edges = log_probabilities.detach().exp().double().cumsum(1)[:, :-1]
-        uniform = torch.from_numpy(key.uniform(CATEGORY)).to(edges.device)
-        which = (uniform[:, None] >= edges).sum(1)
+        edges = log_probabilities.detach().exp().double().cpu().cumsum(1)[:, :-1]
+        which = (torch.from_numpy(key.uniform(CATEGORY))[:, None] >= edges).sum(1).to(logits.device)
         return Chosen(which, log_probabilities.gather(1, which[:, None])[:, 0])
 
 
