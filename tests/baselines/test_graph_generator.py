@@ -92,6 +92,23 @@ def test_nodes_that_are_left_keep_their_edges_and_fields():
     assert np.mean(sizes) == pytest.approx(2.5, abs=0.4)
 
 
+@torch.no_grad()
+def test_each_step_has_draws_of_its_own(monkeypatch):
+    model, found, choose = generator(length=2), [], Generator.choose_category
+    torch.nn.init.constant_(model.category.weight, 0.0)
+    torch.nn.init.constant_(model.category.bias, 0.0)
+
+    def noted(self, memory, key):
+        found.append(choose(self, memory, key))
+        return found[-1]
+
+    monkeypatch.setattr(Generator, "choose_category", noted)
+    model(Batch.from_data_list([TAIL] * 2000), Key.of(0, np.arange(2000)))
+    one, two = (step.which for step in found)
+    assert (torch.bincount(one) / 2000).tolist() == pytest.approx([1 / 3] * 3, abs=0.04)
+    assert float((one == two).float().mean()) == pytest.approx(1 / 3, abs=0.04)
+
+
 def test_as_a_policy_it_does_the_same_whatever_the_batch_is_split_into():
     policy, batch = Generated(generator(length=2)), Batch.from_data_list([TAIL, PATH] * 8)
     whole = policy(batch, seed=3, index=np.arange(16)).to_data_list()

@@ -1,5 +1,6 @@
 """InfoGraph: the estimator against a double loop, and a training that finds the graph of a node."""
 
+import copy
 import math
 
 import pytest
@@ -77,6 +78,20 @@ def test_a_training_repeats_counts_its_cost_and_is_not_the_plain_one():
     assert same(ends[0], ends[1])
     assert not same(ends[0], ends[2])
     assert not same(ends[0], task.prepare(DATA).fit(Identity(), 3))
+
+
+def test_the_networks_of_the_scores_are_trained_too(monkeypatch):
+    made = []
+
+    class Seen(PairScores):
+        def __init__(self, width):
+            super().__init__(width)
+            made.append((self, copy.deepcopy(self.state_dict())))
+
+    monkeypatch.setattr(infograph, "PairScores", Seen)
+    InfoGraph().fit(encoder_task(steps=3).prepare(DATA), 0)
+    [(network, before)] = made
+    assert all(not torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
 
 
 def test_what_it_is_not_for_is_refused():

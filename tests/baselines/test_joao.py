@@ -92,6 +92,20 @@ def test_with_one_pair_alone_it_is_contrastive_training_by_that_transform(views)
     assert same(player.train(trainer.fresh(2), p, rates, 9), trainer.train(trainer.fresh(2), Subgraph(0.2), rates, 9))
 
 
+def test_the_next_epoch_is_trained_on_the_distribution_that_the_last_one_led_to(monkeypatch):
+    """Losses that leave one pair alone: an epoch on all of them, the rest on DropNodes and itself."""
+    losses = np.zeros((5, 5))
+    losses[1, 1] = 100
+    monkeypatch.setattr(Game, "losses", lambda *_: losses)
+    player = game(steps=7)
+    state, p = player.play(3)
+    assert p[1, 1] == p.sum() == 1
+    trainer = player.trainer
+    rates = trainer.task.rates(7)
+    first = player.train(trainer.fresh(3), np.full((5, 5), 1 / 25), rates[:3], 3)
+    assert same(state, trainer.train(first, DropNodes(0.2), rates[3:], 3))
+
+
 @pytest.mark.parametrize("heads", [False, True])
 @pytest.mark.parametrize("views", ["one", "both"])
 def test_a_training_repeats_counts_its_cost_and_is_not_the_plain_one(views, heads):
