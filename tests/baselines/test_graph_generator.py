@@ -36,7 +36,7 @@ def test_each_outcome_is_as_frequent_as_its_probability_says():
     There are three sets of one or two nodes (or edges), one set of none or all, and no pair to join.
     """
     count = 6000
-    _, found = generator()(Batch.from_data_list([TRIANGLE] * count), Key.of(0, np.arange(count)))
+    _, found, _ = generator()(Batch.from_data_list([TRIANGLE] * count), Key.of(0, np.arange(count)))
     values, times = np.unique(found.double().numpy().round(4), return_counts=True)
     sets, shares = np.exp(values), times / count
     common = shares > 0.01
@@ -50,7 +50,9 @@ def test_each_outcome_is_as_frequent_as_its_probability_says():
 @torch.no_grad()
 @pytest.mark.parametrize(("category", "nodes", "features"), [(MASK_NODES, 5, 0), (DROP_NODES, 1, 1)])
 def test_all_nodes_and_no_edges_between_others_are_changed(category, nodes, features):
-    made, _ = generator(category=category, score=50.0)(Batch.from_data_list([TAIL, TAIL]), Key.of(0, [4, 5]))
+    tails = Batch.from_data_list([TAIL, TAIL])
+    made, _, changes = generator(category=category, score=50.0)(tails, Key.of(0, [4, 5]))
+    assert changes.tolist() == [5, 5]
     for one in made.to_data_list():
         assert (one.num_nodes, one.num_edges) == (nodes, 10 if category == MASK_NODES else 0)
         assert torch.equal(one.x, TAIL.x[:nodes] * features)  # of dropped nodes the first one stays
@@ -61,7 +63,8 @@ def test_where_all_edges_go_and_come_only_new_ones_are_left():
     count = 400
     tail = Data(x=TAIL.x, edge_index=TAIL.edge_index, edge_attr=torch.arange(10))
     tails = Batch.from_data_list([tail] * count)
-    made, _ = generator(category=PERTURB_EDGES, score=50.0)(tails, Key.of(0, np.arange(count)))
+    made, _, changes = generator(category=PERTURB_EDGES, score=50.0)(tails, Key.of(0, np.arange(count)))
+    assert changes.tolist() == [5 + one.num_edges / 2 for one in made.to_data_list()]
     old, seen = {tuple(ends) for ends in TAIL.edge_index.T.tolist()}, set()
     for one in made.to_data_list():
         assert torch.equal(one.x, TAIL.x)
@@ -80,7 +83,7 @@ def test_nodes_that_are_left_keep_their_edges_and_fields():
     tail = Data(x=torch.cat([TAIL.x, number], 1), edge_index=TAIL.edge_index, edge_attr=torch.arange(10))
     there = {tuple(ends): i for i, ends in enumerate(tail.edge_index.T.tolist())}
     model = generator(channels=3, category=DROP_NODES, score=0.0)
-    made, _ = model(Batch.from_data_list([tail] * 100), Key.of(0, np.arange(100)))
+    made, *_ = model(Batch.from_data_list([tail] * 100), Key.of(0, np.arange(100)))
     sizes = []
     for one in made.to_data_list():
         old = one.x[:, 2].long().tolist()
@@ -124,14 +127,14 @@ def test_as_a_policy_it_does_the_same_whatever_the_batch_is_split_into():
 @torch.no_grad()
 def test_without_features_nothing_is_masked():
     bare = Batch.from_data_list([Data(edge_index=TAIL.edge_index, num_nodes=5)] * 50)
-    made, found = generator(channels=0)(bare, Key.of(0, np.arange(50)))
+    made, found, _ = generator(channels=0)(bare, Key.of(0, np.arange(50)))
     assert made.num_graphs == 50
     assert found.isfinite().all()
 
 
 def test_the_gradient_reaches_every_part():
     model = generator(length=2).train()
-    _, found = model(Batch.from_data_list([TAIL, PATH] * 20), Key.of(0, np.arange(40)))
+    _, found, _ = model(Batch.from_data_list([TAIL, PATH] * 20), Key.of(0, np.arange(40)))
     found.sum().backward()
     without = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum()}
     assert without == {"encoder.fc.weight", "encoder.fc.bias"}

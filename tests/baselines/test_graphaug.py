@@ -89,7 +89,7 @@ def test_a_training_repeats_counts_its_cost_and_is_not_the_plain_one():
         # 3 steps of the reward model, 3 of the generator, 6 of the classifier, whose graphs the generator makes.
         forward = 3 * 2 * 8 + 3 * 4 * 8 + 6 * 3 * 8
         assert (trainer.passes.forward, trainer.passes.backward) == (forward, 3 * 2 * 8 + 3 * 2 * 8 + 6 * 8)
-        assert (list(figures), state.step, state.is_finite) == (["label kept"], 6, True)
+        assert (list(figures), state.step, state.is_finite) == (["label kept", "elements changed"], 6, True)
         ends.append((state, figures))
     assert same(ends[0][0], ends[1][0])
     assert ends[0][1] == ends[1][1] != ends[2][1]

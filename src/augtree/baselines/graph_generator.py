@@ -33,6 +33,16 @@ class Chosen(NamedTuple):
     log_probability: Tensor
 
 
+class Augmented(NamedTuple):
+    """A batch after some steps."""
+
+    batch: Any
+    log_probability: Tensor
+    """Of what was done to each graph."""
+    changes: Tensor
+    """How many nodes and edges of each graph were chosen."""
+
+
 class Pairs(NamedTuple):
     """Pairs of nodes, each within a graph."""
 
@@ -56,17 +66,18 @@ class Generator(nn.Module):
         self.memory, self.category = nn.GRUCell(width, width), nn.Linear(width, len(CATEGORIES))
         self.scores = nn.ModuleList([scores(width), scores(width), scores(width + 1)])
 
-    def forward(self, batch: Any, key: Key) -> tuple[Any, Tensor]:
-        """The batch after all steps, and the logarithm of the probability of what was done to each graph."""
-        memory: Tensor | None = None
-        total: Tensor | float = 0.0
+    def forward(self, batch: Any, key: Key) -> Augmented:
+        """The batch after all steps."""
+        memory, parts = None, []
         for step in range(self.length):
-            batch, memory, log_probability = self.step(batch, memory, key.at(step))
-            total = total + log_probability
-        return batch, cast(Tensor, total)
+            part, memory = self.step(batch, memory, key.at(step))
+            batch = part.batch
+            parts.append(part)
+        log_probability = torch.stack([part.log_probability for part in parts]).sum(0)
+        return Augmented(batch, log_probability, torch.stack([part.changes for part in parts]).sum(0))
 
-    def step(self, batch: Any, memory: Tensor | None, key: Key) -> tuple[Any, Tensor, Tensor]:
-        """One step: the new batch, what is remembered, and how likely the choices were."""
+    def step(self, batch: Any, memory: Tensor | None, key: Key) -> tuple[Augmented, Tensor]:
+        """One step, and what is remembered after it."""
         pooled, nodes, _ = self.encoder.with_nodes(batch)
         memory = self.memory(pooled, memory)
         graphs, state = Graphs.of(batch), torch.from_numpy(key.state.view(np.int64)).to(pooled.device)
@@ -82,8 +93,11 @@ class Generator(nn.Module):
         changed = masked(graphs, drawn.which & (kind == MASK_NODES))
         changed = rewired(Graphs.of(changed), edges, old.which, absent, new.which)
         changed = dropped(Graphs.of(changed), drawn.which & (kind == DROP_NODES))
-        likely = category.log_probability + drawn.log_probability + old.log_probability + new.log_probability
-        return changed, cast(Tensor, memory), likely
+        log_probability = category.log_probability + drawn.log_probability + old.log_probability + new.log_probability
+        changes = torch.zeros_like(log_probability)
+        for each, graph in ((drawn, graphs.graph), (old, edges.graph), (new, absent.graph)):
+            changes = changes.index_add(0, graph, each.which.to(changes.dtype))
+        return Augmented(changed, log_probability, changes.detach()), cast(Tensor, memory)
 
     def choose_pairs(self, pairs: Pairs, there: float, nodes: Tensor, category: Tensor, state: Tensor) -> Chosen:
         """The edges that go (`there` is 1), or the pairs that are joined (0)."""
@@ -193,4 +207,4 @@ class Generated(Policy):
     def act(self, graphs: Any, key: Key) -> Any:
         """All graphs of the batch after their steps."""
         self.generator.eval()
-        return self.generator(graphs, key)[0]
+        return self.generator(graphs, key).batch

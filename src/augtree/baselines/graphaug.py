@@ -44,8 +44,11 @@ class GraphAug(Baseline):
 
     Simpler than in the paper: the reward model compares pooled graphs in place of matching their nodes; the pooled
     graph takes the place of a virtual node; masks are for whole nodes; the mean reward of the batch is subtracted, to
-    lower the variance. Nothing rewards a change by itself: a generator that left graphs as they are would keep their
-    labels best.
+    lower the variance.
+
+    Nothing rewards a change by itself. A generator may end by leaving graphs as they are, which is a safe way to keep
+    their labels, and one with a poor reward model does what that model misjudges: `label kept` and `elements changed`
+    of a row say where it ended.
     """
 
     name: ClassVar[str] = "graphaug"
@@ -79,13 +82,13 @@ class GraphAug(Baseline):
             raise ArgumentError("labels", "must be of at least two classes among the training samples", names)
 
     def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
-        """The classifier, and how sure the reward model is, at the end, that labels stay."""
+        """The classifier, how probable it was at the end that labels stay, and how much of a graph was changed."""
         reward = self.reward_model(trainer, seed)
-        generator, kept = self.generator(trainer, reward, seed)
+        generator, figures = self.generator(trainer, reward, seed)
         before = trainer.passes.forward
         state = trainer.fit(Generated(generator), seed)
         trainer.passes.forward += self.length * (trainer.passes.forward - before)
-        return state, {"label kept": kept}
+        return state, figures
 
     def rates(self, trainer: Trainer) -> list[float]:
         """The learning rates of the reward model and of the generator."""
@@ -101,29 +104,39 @@ class GraphAug(Baseline):
             Learner(model, trainer, adam=True).fit(rates, pair_losses(trainer, model, len(rates), seed))
         return model.eval()
 
-    def generator(self, trainer: Trainer, reward: SameLabel, seed: int) -> tuple[Generator, float]:
-        """A generator trained by the reward, and how probable the same label was in the last tenth of its steps."""
-        rates, kept = self.rates(trainer), list[float]()
+    def generator(self, trainer: Trainer, reward: SameLabel, seed: int) -> tuple[Generator, dict[str, float]]:
+        """A generator trained by the reward, and the mean figures of the last tenth of its steps."""
+        rates, figures = self.rates(trainer), list[tuple[float, float]]()
         seed = seed_of(seed, "graphaug generator")
         with trainer.deterministically(), seeded(seed, trainer.device):
             model = Generator(trainer.inputs().channels, self.length)
-            losses = self.policy_losses(trainer, model, reward, len(rates), seed, kept)
+            losses = self.policy_losses(trainer, model, reward, len(rates), seed, figures)
             Learner(model, trainer, adam=True).fit(rates, losses)
-        return model.eval(), float(np.mean(kept[-max(1, len(kept) // 10) :]))
+        kept, changed = np.mean(figures[-max(1, len(figures) // 10) :], axis=0)
+        return model.eval(), {"label kept": float(kept), "elements changed": float(changed)}
 
     def policy_losses(
-        self, trainer: Trainer, model: Generator, reward: SameLabel, steps: int, seed: int, kept: list[float]
+        self,
+        trainer: Trainer,
+        model: Generator,
+        reward: SameLabel,
+        steps: int,
+        seed: int,
+        figures: list[tuple[float, float]],
     ) -> Iterator[Tensor]:
-        """Losses whose gradients are REINFORCE's; the probabilities that labels stay are appended to `kept`."""
+        """Losses whose gradients are REINFORCE's.
+
+        The mean probability that labels stay, and the nodes and edges changed in a graph, are appended to `figures`.
+        """
         for rows, draw_ids in batches(trainer, steps, seed):
             graphs = preprocessed(trainer, rows, draw_ids, seed)
-            changed, log_probability = model(graphs, Key.of(seed, draw_ids, role="graphaug"))
+            made = model(graphs, Key.of(seed, draw_ids, role="graphaug"))
             with torch.no_grad():
-                rewards = reward.rewards(graphs, changed)
-            kept.append(float(rewards.exp().mean()))
+                rewards = reward.rewards(graphs, made.batch)
+            figures.append((float(rewards.exp().mean()), float(made.changes.mean())))
             trainer.passes.forward += (self.length + 2) * len(rows)
             trainer.passes.backward += self.length * len(rows)
-            yield policy_loss(rewards, log_probability)
+            yield policy_loss(rewards, made.log_probability)
 
 
 def policy_loss(rewards: Tensor, log_probability: Tensor) -> Tensor:
