@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import augtree as at
 from augtree import Tree
@@ -8,8 +9,10 @@ from augtree.baselines.methods import is_free
 from augtree.data import from_arrays
 from augtree.data.presets import find_for
 from augtree.errors import InputError, PolicyFileError
+from augtree.keys import Key
 from augtree.policies.presets import NAMED, find
 from augtree.transforms import Chain, ColorDistortion, Flip, PadCrop, RandAugment, TrivialAugment
+from support.contrastive import graphs
 
 
 def pictures(channels, height=8, width=8):
@@ -74,13 +77,39 @@ def test_what_is_built_on_usual_practice_does():
     assert not is_free(Chain([(Flip(), 0.5), PadCrop(4)]))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "graphcl"])
+@pytest.mark.parametrize("name", [name for name in NAMED if "graph" not in name])
 def test_every_named_policy_is_kept_by_a_file(name, tmp_path):
     policy = find(name, 7)
     at.save(policy, tmp_path / "policy.json")
     assert at.load(tmp_path / "policy.json") == policy
     data = pictures(3)
     assert torch.equal(at.load(tmp_path / "policy.json")(data.samples, seed=1), policy(data.samples, seed=1))
+
+
+def test_randaugment_on_graphs_draws_two_of_five_for_each_graph(tmp_path):
+    policy = find_for(graphs(), "RandAugment")
+    assert policy == find("graph-randaugment") == find_for(graphs(), "graph-randaugment")
+    assert is_free(policy)
+    told = [[step.split("(")[0] for step in steps] for steps in policy.describe(Key.of(0, np.arange(5000)))]
+    counts = np.bincount([len(steps) for steps in told], minlength=3) / 5000
+    assert counts == pytest.approx([1 / 25, 8 / 25, 16 / 25], abs=0.03)  # Identity says nothing
+    firsts = [steps[0] for steps in told if len(steps) == 2]
+    shares = {name: firsts.count(name) / len(firsts) for name in set(firsts)}
+    names = ["DropNodes", "PermuteEdges", "Subgraph", "MaskNodes"]
+    assert shares == pytest.approx(dict.fromkeys(names, 0.25), abs=0.03)
+    twice = [steps for steps in told if len(steps) == 2 and steps[0] == steps[1]]
+    assert len(twice) / 5000 == pytest.approx(4 / 25, abs=0.03)  # independent of each other
+    at.save(policy, tmp_path / "policy.json")
+    assert at.load(tmp_path / "policy.json") == policy
+
+
+def test_randaugment_masks_nothing_where_there_is_nothing_to_mask():
+    without = [Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes) for graph in graphs().samples]
+    data = from_arrays(without, np.arange(48) % 2, split=["train"] * 48, name="bare")
+    policy = find_for(data, "randaugment")
+    assert is_free(policy)
+    assert "MaskNodes" not in str(policy)
+    assert "DropNodes" in str(policy)
 
 
 def test_a_name_that_is_nearly_right_is_told():

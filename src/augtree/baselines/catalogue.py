@@ -43,7 +43,9 @@ PRESETS = {
     entry.name: entry
     for entry in (
         free("none", "nothing beyond the task's preprocessing", "empirical risk", BOTH),
-        free("randaugment", "two operations of fourteen, at magnitude 9 of 30", RANDAUGMENT),
+        free(
+            "randaugment", "two operations of fourteen, at magnitude 9 of 30; for graphs of five", RANDAUGMENT, BOTH
+        ),
         free("trivialaugment", "one operation of fourteen, at any magnitude", TRIVIAL),
         free("flip-crop", "flips left-right and crops", "usual practice"),
         free("flip-crop-randaugment", "flips, crops, RandAugment", RANDAUGMENT),
@@ -58,6 +60,7 @@ PRESETS = {
         free("autoaugment-imagenet", "AutoAugment's policy for ImageNet", "Cubuk et al. 2019, CVPR"),
         free("simclr", "crops, colours and blur", "Chen et al. 2020, ICML"),
         free("graphcl", "one of four operations on graphs", "You et al. 2020, NeurIPS", GRAPH),
+        free("graph-randaugment", "two of four operations on graphs, or none", RANDAUGMENT, GRAPH),
     )
 }
 CONTROLS: dict[str, Callable[[Dataset, Task], Control]] = {

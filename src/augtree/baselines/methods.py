@@ -19,6 +19,7 @@ from augtree.forests import Weighted
 from augtree.forests.weighted import restore_weighted, weighted_of_run
 from augtree.policies import Forest
 from augtree.policies.codec import Reader
+from augtree.policies.presets import graph_randaugment
 from augtree.tasks import Classification, Task
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
@@ -163,7 +164,8 @@ def is_free(policy: object) -> bool:
         steps = [step for step, p in policy.pairs if p == 1]
         if len(steps) == len(policy.pairs) and all(isinstance(step, (*FREE, Flip, PadCrop)) for step in steps):
             return True
-    return isinstance(policy, FREE) or policy in (simclr_chain(), simclr_chain(colours=False))
+    simclr = (simclr_chain(), simclr_chain(colours=False))
+    return isinstance(policy, FREE) or policy in (*simclr, graph_randaugment(), graph_randaugment(features=False))
 
 
 def policy_of(policy: PolicyLike, place: str, data: Dataset) -> Policy:

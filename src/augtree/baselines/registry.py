@@ -9,14 +9,19 @@ from augtree.baselines.base import Baseline
 from augtree.baselines.cutmix import CutMix
 from augtree.baselines.exhaustive import Exhaustive
 from augtree.baselines.fast_autoaugment import FastAutoAugment
+from augtree.baselines.graphaug import GraphAug
 from augtree.baselines.greedy_sequence import GreedySequence
 from augtree.baselines.group_dro import GroupDro
+from augtree.baselines.infograph import InfoGraph
+from augtree.baselines.joao import Joao
 from augtree.baselines.lisa import Lisa
 from augtree.baselines.mixup import Mixup
 from augtree.baselines.paper import Paper
 from augtree.baselines.randaugment_tuned import RandAugmentTuned
 from augtree.baselines.random_tree import RandomTree
 from augtree.baselines.scale import Scale
+from augtree.baselines.uda import Uda
+from augtree.baselines.untrained import Pretrained, RandomEncoder
 from augtree.errors import RunError, shown
 from augtree.policies.codec import Reader
 
@@ -30,6 +35,12 @@ METHODS: dict[str, type[Baseline]] = {
         CutMix,
         Lisa,
         GroupDro,
+        GraphAug,
+        Joao,
+        InfoGraph,
+        Uda,
+        Pretrained,
+        RandomEncoder,
         RandomTree,
         GreedySequence,
         Exhaustive,

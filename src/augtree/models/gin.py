@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from augtree.models.base import Inputs, Model
-from augtree.models.graph import check_form, degrees, membership, one_hot, pool, require_features
+from augtree.models.base import Inputs
+from augtree.models.graph import GraphModel, check_form, degrees, membership, one_hot, require_features
 from augtree.models.neighbour_sums import Sums
 
 HIGHEST_DEGREE = 64
@@ -31,7 +30,7 @@ class Layer(nn.Module):
         return F.relu(self.bn2(self.linear2(x)))
 
 
-class Gin(Model):
+class Gin(GraphModel):
     """Layers of message passing; the classifier takes the pooled nodes of all of them.
 
     Graphs without node features get one-hot degrees instead.
@@ -45,16 +44,16 @@ class Gin(Model):
         self.layers = nn.ModuleList([Layer(a, b) for a, b in pairwise(widths)])
         self.fc = nn.Linear(layers * hidden, inputs.outputs)
 
-    def features(self, batch: Any) -> Tensor:
-        """The pooled nodes of each layer, side by side."""
+    def node_layers(self, batch: Any) -> tuple[list[Tensor], Sums]:
+        """The nodes of each layer."""
         members = membership(batch)
         nodes, _ = members.sizes
         neighbours = Sums.over_neighbours(batch.edge_index, nodes)
-        x, pooled = self.node_features(batch, nodes), []
+        x, outputs = self.node_features(batch, nodes), []
         for layer in self.layers:
             x = layer(x, neighbours).to(self.fc.weight.dtype)  # sums are float32 where layers are bfloat16
-            pooled.append(pool(x, members, self.pooling))
-        return torch.cat(pooled, dim=1)
+            outputs.append(x)
+        return outputs, members
 
     def node_features(self, batch: Any, nodes: int) -> Tensor:
         """Those of the batch, or one-hot degrees."""

@@ -8,9 +8,34 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, one_of, whole_number
+from augtree.models.base import Model
 from augtree.models.neighbour_sums import Sums
 
 POOLINGS = ("sum", "mean", "max")
+
+
+class GraphModel(Model):
+    """A graph network, whose features are pooled nodes."""
+
+    pooling: str
+
+    def node_layers(self, batch: Any) -> tuple[list[Tensor], Sums]:
+        """The nodes of the layers that are pooled, each [nodes, width], and which graph they are from."""
+        raise NotImplementedError
+
+    def features(self, batch: Any) -> Tensor:
+        """The pooled nodes of these layers, side by side."""
+        layers, members = self.node_layers(batch)
+        return self.pooled(layers, members)
+
+    def with_nodes(self, batch: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """The features of graphs, those of nodes, and the graph of each node."""
+        layers, members = self.node_layers(batch)
+        return self.pooled(layers, members), torch.cat(layers, dim=1), members.targets
+
+    def pooled(self, layers: list[Tensor], members: Sums) -> Tensor:
+        """The pooled nodes of some layers, side by side."""
+        return torch.cat([pool(x, members, self.pooling) for x in layers], dim=1)
 
 
 def check_form(layers: int, hidden: int, pooling: str) -> None:

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from augtree.models.base import Inputs, Model
-from augtree.models.graph import check_form, degrees, membership, one_hot, pool, require_features
+from augtree.models.base import Inputs
+from augtree.models.graph import GraphModel, check_form, degrees, membership, one_hot, require_features
 from augtree.models.neighbour_sums import Sums
 
 HIGHEST_DEGREE = 100
@@ -27,7 +27,7 @@ class Layer(nn.Module):
         return x + F.relu(self.linear(graph_convolution(self.bn(x), neighbours, root)))
 
 
-class ResGcn(Model):
+class ResGcn(GraphModel):
     """Residual graph convolutions; the classifier takes the pooled nodes of the last.
 
     A node's features are those of the batch, its degree, and its degree one-hot; degrees are those of the augmented
@@ -43,8 +43,8 @@ class ResGcn(Model):
         self.layers = nn.ModuleList([Layer(hidden) for _ in range(layers)])
         self.fc = nn.Linear(hidden, inputs.outputs)
 
-    def features(self, batch: Any) -> Tensor:
-        """The pooled nodes of the last layer."""
+    def node_layers(self, batch: Any) -> tuple[list[Tensor], Sums]:
+        """The nodes of the last layer."""
         members = membership(batch)
         nodes, _ = members.sizes
         degree, neighbours = degrees(batch.edge_index, nodes), Sums.over_neighbours(batch.edge_index, nodes)
@@ -53,7 +53,7 @@ class ResGcn(Model):
         root = (degree + 1).to(x.dtype).rsqrt()[:, None]
         for layer in self.layers:
             x = layer(x, neighbours, root)
-        return pool(x, members, self.pooling)
+        return [x], members
 
     def node_features(self, batch: Any, degree: Tensor) -> Tensor:
         """Those of the batch, the degree, and the degree one-hot."""

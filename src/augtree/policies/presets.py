@@ -13,12 +13,14 @@ from augtree.transforms import (
     Flip,
     GraphCL,
     Identity,
+    OneOf,
     PadCrop,
     Policy,
     RandAugment,
     Transform,
     TrivialAugment,
 )
+from augtree.transforms.graphs import FOUR, MaskNodes
 from augtree.transforms.operation import FILL
 from augtree.transforms.spaces import simclr_chain
 
@@ -29,6 +31,15 @@ GRAPHCL = 0.2
 def graphcl() -> GraphCL:
     """GraphCL's four operations, one for each graph (You et al. 2020)."""
     return GraphCL(GRAPHCL)
+
+
+def graph_randaugment(n: int = 2, magnitude: float = GRAPHCL, *, features: bool = True) -> Chain:
+    """RandAugment for graphs: n operations in a row, each graph's drawn from Identity and GraphCL's four.
+
+    Without node features there is nothing to mask.
+    """
+    kinds = [kind for kind in FOUR if features or kind is not MaskNodes]
+    return Chain([OneOf([Identity(), *(kind(magnitude) for kind in kinds)])] * n)
 
 
 def over_basics(*style: Transform, pad: int = 4) -> Chain:
@@ -49,6 +60,7 @@ NAMED: dict[str, Callable[[int], Policy]] = {
     "autoaugment-imagenet": lambda fill: AutoAugment("imagenet", fill=fill),
     "simclr": lambda fill: simclr_chain(),  # noqa: ARG005
     "graphcl": lambda fill: graphcl(),  # noqa: ARG005
+    "graph-randaugment": lambda fill: graph_randaugment(),  # noqa: ARG005
 }
 """By name, with what geometry uncovers."""
 
