@@ -1,4 +1,4 @@
-"""InfoGraph (Sun et al. 2020): an encoder that tells which graph a node is from.
+"""InfoGraph (Sun et al. 2020): an encoder that tells which graph a node is from."""
 
 from __future__ import annotations
 
