@@ -48,3 +48,16 @@ def test_what_cannot_be_compared_is_refused(policies, words, tmp_path):
     with pytest.raises(AugtreeError, match=words):
         invoke("compare", *DIGITS, *policies, *QUICK, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_finished_comparisons_are_tested_over_data_sets(tmp_path):
+    folders = [tmp_path / str(seed) for seed in range(2)]
+    for i, folder in enumerate(folders):
+        data = ["digits", "--train", 60 + i, "--val", 60]
+        invoke("compare", *data, "none", "trivialaugment", *QUICK, "--seeds", 1, "--out", folder)
+    done = invoke("compare", "--significance", *folders, "--json")
+    assert "trivialaugment against ..., 2 data sets, accuracy:" in done.stderr
+    assert last(done)["rows"][0]["policy"] == "none"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+    with pytest.raises(AugtreeError, match="must be two or more, of different data sets"):
+        invoke("compare", "--significance", folders[0])

@@ -19,6 +19,7 @@ from augtree.comparison import Comparison, free_policies, rows_of_run
 from augtree.comparison import compare as compare_policies
 from augtree.comparison.compare import TRAIN_ON
 from augtree.comparison.rows import rows_with_weights
+from augtree.comparison.significance import significance as significance_of
 from augtree.errors import ArgumentError, one_of
 from augtree.forests import Weighting
 from augtree.policies.presets import find
@@ -26,8 +27,15 @@ from augtree.progress import Console
 from augtree.runs.store import check_run_folder
 
 
-def check_compare(policies: list[str] | None, train_on: str, out: Path | None) -> None:
-    """Raise for options that no comparison can have."""
+def check_compare(
+    data: str, policies: list[str] | None, train_on: str, out: Path | None, significance: bool, as_json: bool
+) -> None:
+    """Raise for options that no comparison can have; with --significance, print its table and stop."""
+    if significance:
+        found = significance_of([data, *(policies or [])])
+        say(found.to_text())
+        finish(found.to_dict(), as_json)
+        raise typer.Exit
     one_of("train_on", train_on, TRAIN_ON)
     for policy in policies_by_name(policies or []).values():
         check_known(policy)
@@ -75,6 +83,13 @@ def compare(
     list_methods: Annotated[  # noqa: ARG001 (its callback prints and stops)
         bool,
         typer.Option("--list", callback=print_methods, help="Say what each name is, needs and costs, and exit."),
+    ] = False,
+    significance: Annotated[  # noqa: ARG001 (`check_compare` prints and stops)
+        bool,
+        typer.Option(
+            "--significance",
+            help="Test finished comparisons of several data sets (their folders) by Wilcoxon, and exit.",
+        ),
     ] = False,
     out: Out = None,
     as_json: Json = False,
