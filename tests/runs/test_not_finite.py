@@ -67,7 +67,7 @@ def counted(patch, owner, name):
 
 @pytest.mark.parametrize(("kind", "place", "share", "message"), [
     ("cooldown", STEP, 0.066, rf"{DIVERGED} \(trunk/1\); nothing of this part was kept"),
-    ("cooldown", STEP, 0.5, rf"{LOOK} \(look/\d/\d\)"),
+    ("cooldown", STEP, 0.25, rf"{LOOK} \(look/\d/\d\)"),
     ("cooldown", STEP, 1, AT_THE_END),
     ("cooldown", JUDGED, 0, rf"{LOOK} \(test/0\)"),
     ("cooldown", JUDGED, 1, DIVERGED),

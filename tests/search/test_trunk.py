@@ -196,17 +196,17 @@ def test_half_stay_alone_where_augmenting_every_sample_is_plainly_harmful():
 
 def test_basics_are_asked_for_by_design_and_styles_at_the_last_look_one_by_one():
     play = {UNGROUPED: Play(Space([RandAugment(), Cutout(0.5)], basics=[Flip(), VerticalFlip()]))}
-    assert factors_of_look(play, styles=False) == (["Flip", "VerticalFlip"], [])
-    basics, beside = factors_of_look(play, styles=True)
+    assert factors_of_look(play, (), styles=False) == (["Flip", "VerticalFlip"], [])
+    basics, beside = factors_of_look(play, (), styles=True)
     assert basics == ["Flip", "VerticalFlip"]
     assert set(beside) == {TONES, GEOMETRY, "Cutout", EVERY_SAMPLE}
 
 
 def test_what_is_in_play_somewhere_is_asked_for():
     plays = {"a": PLAY.without(["Flip"]), "b": PLAY.without(["VerticalFlip"])}
-    assert set(factors_of_look(plays, styles=False)[0]) == {"Flip", "VerticalFlip"}
+    assert set(factors_of_look(plays, (), styles=False)[0]) == {"Flip", "VerticalFlip"}
     everywhere = {"a": PLAY.without(["Flip"]), "b": PLAY.without(["Flip"])}
-    assert factors_of_look(everywhere, styles=False)[0] == ["VerticalFlip"]
+    assert factors_of_look(everywhere, (), styles=False)[0] == ["VerticalFlip"]
 
 
 def test_a_look_has_as_many_cool_downs_as_are_foretold():
@@ -214,15 +214,15 @@ def test_a_look_has_as_many_cool_downs_as_are_foretold():
         trunk, seen = trunk_on(corners(), {UNGROUPED: PLAY}), []
         trunk.losses = lambda number, plays, seen=seen: seen.append(len(plays)) or np.zeros((len(plays), 128))
         trunk.look(0, 0.3, last=last)
-        assert seen == [cooldowns_of_look({UNGROUPED: PLAY}, first=True, styles=last)]
+        assert seen == [cooldowns_of_look({UNGROUPED: PLAY}, (), first=True, styles=last)]
         assert seen[0] == (8 if not last else 8 + 2)  # tones, and samples left alone
 
 
 def test_there_is_an_end_to_what_is_asked_for():
     own = [at.wrap(lambda picture: picture, name=f"Own{i}") for i in range(70)]
     plays = {UNGROUPED: Play(Space([Identity(), *own], basics=[Flip()], own=own))}
-    assert len(factors_of_look(plays, styles=False)[0]) == MAX_FACTORS == 62
-    assert cooldowns_of_look(plays, first=False, styles=False) == 64
+    assert len(factors_of_look(plays, (), styles=False)[0]) == MAX_FACTORS == 62
+    assert cooldowns_of_look(plays, (), first=False, styles=False) == 64
 
 
 def test_with_nothing_left_to_ask_a_look_costs_nothing():

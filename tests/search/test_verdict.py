@@ -108,7 +108,7 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
         (
             [{**finding(), "kept": {"": 0.25}}, {**finding("QuarterTurn"), "kept": {}}],
             (
-                "Out of play: flips left-right: predictions for such samples keep 25% of their information"
+                "Out of play: flips left-right: predictions for such samples keep 25 % of their information"
                 " (your classes have a left and a right)."
                 " Out of play: quarter turns, untested, since the model knew too little."
             ),
@@ -117,7 +117,7 @@ def finding(factor="Flip", left=("",), look=1, harm=0.1234):
             [{**finding(left=()), "kept": {"": 0.95}}],
             (
                 "Nothing that was tested does harm: everything is in play."
-                " Your data bear flips left-right (95% of the information kept)."
+                " Your data bear flips left-right (95 % of the information kept)."
             ),
         ),
         (

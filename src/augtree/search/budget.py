@@ -76,12 +76,12 @@ def plan_for(options: Cooldown, budget: Budget, trainer: Trainer, plays: Plays) 
     return options.plan(available, looks_of(options, trainer, plays), costs.looks, costs.extra, tests)
 
 
-def budget_for_tests(options: Cooldown, trainer: Trainer, plays: Plays) -> float:
-    """The least budget that has room for a look and for the test of flips and turns, in tenths of a training."""
+def least_budget(options: Cooldown, trainer: Trainer, plays: Plays, *, looks: bool) -> float:
+    """The least budget that has room for the test of flips and turns or, beside it, for a look, in tenths."""
     costs = costs_of(options, trainer, plays)
     cool = options.least * DECAY / (1 - DECAY) if options.cool is None else options.cool
     tests = costs.tests if symmetries_to_test(options, trainer, plays) else 0.0
-    spent = sum(costs.looks[-1:]) + tests + costs.extra + costs.overhead
+    spent = (sum(costs.looks[-1:]) if looks else 0.0) + tests + costs.extra + costs.overhead
     return math.ceil(10 * (options.least + cool + spent) + ROUNDING) / 10
 
 
@@ -104,9 +104,10 @@ def costs_of(options: Cooldown, trainer: Trainer, plays: Plays) -> Costs:
     judging = len(trainer.data.indices("val")) / (training_steps * trainer.passes_per_step)
     looks = looks_of(options, trainer, plays)
     length = looks.steps / training_steps
-    counts = cooldowns_of_looks(plays, len(looks.at), styles=looks.styles)
+    counts = cooldowns_of_looks(options, trainer, plays, len(looks.at))
     extra = 3 * judging + options.renew * (options.last > 1) / training_steps / 2
-    test = options.test_steps(training_steps) / training_steps + MOST_PREDICTIONS * judging
+    memory = len(getattr(trainer, "labelled", ())) / (training_steps * trainer.passes_per_step)
+    test = options.test_steps(training_steps) / training_steps + MOST_PREDICTIONS * (judging + memory)
     overhead = 2 * TIMED / training_steps + judging
     return Costs([count * (length + judging) for count in counts], extra, test * len(options.tests), overhead)
 
@@ -115,7 +116,7 @@ def planned_steps(plan: Plan, options: Cooldown, trainer: Trainer, plays: Plays)
     """About how many steps a search takes, all cool-downs together."""
     training_steps = trainer.total_steps
     looks = looks_of(options, trainer, plays)
-    cooldowns = sum(cooldowns_of_looks(plays, len(plan.looks), styles=looks.styles))
+    cooldowns = sum(cooldowns_of_looks(options, trainer, plays, len(plan.looks)))
     steps = round((plan.trunk + plan.last * plan.cool) * training_steps)
     return steps + cooldowns * looks.steps + len(plan.tests) * options.test_steps(training_steps)
 
@@ -127,6 +128,7 @@ def describe_training(trainer: Trainer) -> str:
     return f"{name} on {trainer.device.type}, a training is {trainer.total_steps} steps of {trainer.batch_size}"
 
 
-def cooldowns_of_looks(plays: Plays, looks: int, *, styles: bool) -> list[int]:
-    """The number of cool-downs in each look."""
-    return [cooldowns_of_look(plays, first=i == 0, styles=styles and i == looks - 1) for i in range(looks)]
+def cooldowns_of_looks(options: Cooldown, trainer: Trainer, plays: Plays, count: int) -> list[int]:
+    """The number of cool-downs in each of so many looks."""
+    predicted, styles = symmetries_to_test(options, trainer, plays), looks_of(options, trainer, plays).styles
+    return [cooldowns_of_look(plays, predicted, first=i == 0, styles=styles and i == count - 1) for i in range(count)]

@@ -19,8 +19,8 @@ from augtree.runs.store import Run
 from augtree.search.branches import BranchRunner
 from augtree.search.budget import (
     budget_for,
-    budget_for_tests,
     describe_training,
+    least_budget,
     plan_for,
     planned_steps,
 )
@@ -185,7 +185,7 @@ def few_samples(trainer: Trainer) -> Iterable[str]:
     """A note where there are few validation samples."""
     validation = len(trainer.data.indices("val"))
     if validation < MIN_VAL_TO_CHOOSE:
-        yield f"Only {validation} validation samples: clear harm will be found, but policies cannot be told apart."
+        yield f"Only {validation} validation samples: what is tested is uncertain, and policies cannot be told apart."
 
 
 def plan_in_words(plan: Plan) -> str:
@@ -202,14 +202,16 @@ def plan_in_words(plan: Plan) -> str:
 
 def notes_without_tests(plan: Plan, scorer: Cooldown, trainer: Trainer, plays: Plays) -> Iterable[str]:
     """Notes that nothing is tested, with the budget that would have room for it."""
-    enough = f"(--budget {budget_for_tests(scorer, trainer, plays):.1f} would have)"
+
+    def enough(*, looks: bool) -> str:
+        return f"(--budget {least_budget(scorer, trainer, plays, looks=looks):.1f} would have)"
+
     if not plan.tests and symmetries_to_test(scorer, trainer, plays):
-        yield f"The budget has no room for the test of flips and turns {enough}: they are left out."
-    asked = looks_of(scorer, trainer, plays).at
-    if asked and not plan.looks:
-        yield f"The budget has no room for looks {enough}: nothing leaves play."
+        yield f"The budget has no room for the test of flips and turns {enough(looks=False)}: they are left out."
+    if looks_of(scorer, trainer, plays).at and not plan.looks:
+        yield f"The budget has no room for looks {enough(looks=True)}: nothing leaves play."
     elif scorer.looks == () and any(play.needs_looks for play in plays.values()):
-        yield "There are no looks: nothing is tested for harm, and everything stays in play."
+        yield "There are no looks: what only trainings can judge is not tested, and stays in play."
 
 
 def closing_notes(trainer: Trainer, measures: Mapping[str, float]) -> Iterable[str]:

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from augtree.errors import TaskError
+from augtree.keys import Key
 from augtree.runs.checkpoints import LazyState
 from augtree.search.branches import Branch, Losses
 from augtree.search.factorial import Effect
 from augtree.search.scorers.base import mean
 from augtree.search.symmetries import symmetry, uninformed_losses, ways
 from augtree.search.trunk_events import Finding, finding_of_symmetry
+from augtree.training.judging import calibrated_losses
 from augtree.training.schedules import cooldown_rates
 from augtree.training.state import seed_of
 from augtree.transforms.base import Policy
@@ -40,7 +42,7 @@ class PredictionTest:
 
     def run(self) -> set[str]:
         """Settle what is in play; return the flips and turns that were decided."""
-        model, decided = self.cool_down(), set()
+        (whole, model), decided = self.cool_down(), set()
         plain = self.losses("plain", partial(self.losses_by_group, model))
         samples = {group: self.trunk.group_of_rows == group for group in self.trunk.plays}
         labels = self.trainer.data.labels[torch.from_numpy(self.rows)]
@@ -53,21 +55,21 @@ class PredictionTest:
         least = self.options.least_gap(self.trainer.total_steps)
         if least is not None:
             training = self.losses("training", partial(self.training_losses, model))
-            gap = 1 - mean(training) / max(mean(plain), SMALLEST)
+            gap = 1 - mean(training) / max(mean(whole), SMALLEST)
             left = tuple(samples) if gap < least else ()
             none = Effect(0.0, 0.0)
             self.trunk.settle(Finding(self.number, self.at, EVERY_SAMPLE, none, {}, left, {}, gap=gap))
         self.trunk.context.checkpoints.drop(f"test/{self.number}")
         return decided
 
-    def cool_down(self) -> LazyState:
-        """The model that predicts: a cool-down on what is in play."""
+    def cool_down(self) -> tuple[Losses, LazyState]:
+        """A cool-down on what is in play: its validation losses, and the model that predicts."""
         trunk = self.trunk
         down = tuple(self.trainer.task.rate * share for share in cooldown_rates(self.steps))
         seed = seed_of(trunk.seed, "test", self.number)
         branch = Branch(trunk.mixture(trunk.plays), down, seed, self.rows, keep_model=True)
-        ((_, model),) = trunk.run_branches({f"test/{self.number}": branch}, self.about)
-        return cast(LazyState, model)
+        ((losses, model),) = trunk.run_branches({f"test/{self.number}": branch}, self.about)
+        return losses, cast(LazyState, model)
 
     def losses(self, name: str, work: Callable[[], Losses]) -> Losses:
         """Losses as a unit of the run."""
@@ -83,14 +85,16 @@ class PredictionTest:
         if factor is not None:
             _, _, height, width = cast(Tensor, self.trainer.data.samples).shape
             orientations = ways(factor, square=height == width)
-        losses = np.zeros(len(self.rows))
-        for group in self.trunk.plays:
-            own = self.trunk.group_of_rows == group
-            judged = [self.trainer.calibrated_losses(model(), self.rows[own], way) for way in orientations]
-            losses[own] = np.mean(judged, axis=0)
+        labels, losses = self.trainer.data.labels[torch.from_numpy(self.rows)], np.zeros(len(self.rows))
+        for way in orientations:
+            logits = self.trainer.logits(model(), self.rows, way).cpu()
+            for group in self.trunk.plays:
+                own = self.trunk.group_of_rows == group
+                losses[own] += calibrated_losses(logits[own], labels[own]).double().numpy() / len(orientations)
         return losses
 
     def training_losses(self, model: LazyState) -> Losses:
-        """The losses on training samples, unchanged, about as many as there are validation samples."""
+        """The losses on training samples, unchanged: as many as there are validation samples at most, at random."""
         rows = self.trainer.data.indices("train")
-        return self.trainer.calibrated_losses(model(), rows[:: -(-len(rows) // len(self.rows))])
+        drawn = Key.of(self.trunk.seed, rows, role="training losses").uniform()
+        return self.trainer.calibrated_losses(model(), np.sort(rows[np.argsort(drawn)[: len(self.rows)]]))

@@ -9,7 +9,7 @@ or in one; then the trunk trains on with the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -74,7 +74,8 @@ class Trunk:
         total = sum(counts.values())
         self.shares = {g: counts[g] / total for g in self.plays} if self.grouped else {UNGROUPED: 1.0}
         self.step, self.part, self.looks_done = 0, 0, 0
-        self.untested = symmetries_to_test(self.options, self.trainer, self.plays)
+        self.predicted = symmetries_to_test(self.options, self.trainer, self.plays)
+        self.untested = set(self.predicted)
         self.plays = self.without(self.untested)
         self.model: LazyState | None = None
         self.unused: list[Losses] = []
@@ -151,11 +152,12 @@ class Trunk:
 
     def settle(self, finding: Finding) -> None:
         """Record what a test found: what passed it comes into play, in the groups that passed."""
+        looked = [each for each in self.findings if each.factor == finding.factor and not each.predicted]
         self.add(finding)
+        # What a look has removed cannot return.
+        out = {*finding.removed_in, *(group for each in looked for group in each.removed_in)}
         self.plays = {
-            group: play.without([finding.factor])
-            if group in finding.removed_in
-            else play.with_factors([finding.factor])
+            group: play.without([finding.factor]) if group in out else play.with_factors([finding.factor])
             for group, play in self.plays.items()
         }
 
@@ -167,7 +169,8 @@ class Trunk:
         A factorial design tests the basics. The last look may also leave out each factor of the styles once.
         """
         styles = last and self.looks.styles
-        designed, single = tested_factors(self.plays, styles=styles)
+        designed, single = tested_factors(self.plays, self.predicted, styles=styles)
+        earlier = len(self.findings)
         if not designed and not single:
             return
         spare = max(1, MIN_SPARE_CONTRASTS - sum(len(each) for each in self.unused))
@@ -186,7 +189,7 @@ class Trunk:
             seen = {group: self.effect_in(effects[i], group, noises[i]) for group in groups}
             self.add(self.judge(number, at, factor, seen, bars[i]))
         self.plays = {
-            group: play.without(f.factor for f in self.findings if group in f.removed_in)
+            group: play.without(f.factor for f in self.findings[earlier:] if group in f.removed_in)
             for group, play in self.plays.items()
         }
 
@@ -288,27 +291,35 @@ def symmetries_to_test(options: Cooldown, trainer: Trainer, plays: Plays) -> set
 
 
 def looks_of(options: Cooldown, trainer: Trainer, plays: Plays) -> Looks:
-    """The looks of a search, by default where there is something that only looks can judge."""
-    needed = any(play.needs_looks for play in plays.values()) or trainer.task.label_free
+    """The looks of a search, by default where there is something that only looks judge."""
+    symmetries = any(play.symmetries for play in plays.values())
+    needed = any(play.needs_looks for play in plays.values())
+    needed = needed or (symmetries and not symmetries_to_test(options, trainer, plays))
     return options.looks_in(trainer.total_steps, needed=needed)
 
 
-def tested_factors(plays: Plays, *, styles: bool) -> tuple[list[str], list[str]]:
-    """The factors of a look's design (the basics or, without any, all), and those that are left out singly."""
+def tested_factors(plays: Plays, predicted: Collection[str], *, styles: bool) -> tuple[list[str], list[str]]:
+    """The factors of a look's design (the basics or, without any, all), and those that are left out singly.
+
+    Flips and turns that predictions judge are not among them.
+    """
     basic: dict[str, None] = {}
     every: dict[str, None] = {}
     for play in plays.values():
         basic |= dict.fromkeys(play.basic_factors)
         every |= dict.fromkeys(play.factors)
     if any(play.space.basics for play in plays.values()):
-        return list(basic)[:MAX_FACTORS], [name for name in every if name not in basic] if styles else []
+        asked = [name for name in basic if name not in predicted]
+        return asked[:MAX_FACTORS], [name for name in every if name not in basic] if styles else []
     designed = [name for name in every if name != EVERY_SAMPLE][:MAX_FACTORS]
     return designed, [EVERY_SAMPLE] if styles and EVERY_SAMPLE in every else []
 
 
-def cooldowns_of_look(plays: Plays, *, first: bool, styles: bool) -> int:
+def cooldowns_of_look(plays: Plays, predicted: Collection[str], *, first: bool, styles: bool) -> int:
     """The number of cool-downs in a look, if nothing has left play before."""
-    designed, single = tested_factors(plays, styles=styles)
+    designed, single = tested_factors(plays, predicted, styles=styles)
+    if not designed:
+        return len(single) + bool(single)
     return len(signs(len(designed), MIN_SPARE_CONTRASTS if first else 1)) + len(single)
 
 

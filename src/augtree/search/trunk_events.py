@@ -12,6 +12,8 @@ from augtree.search.factorial import Effect
 from augtree.search.play import factor_in_words
 from augtree.search.symmetries import Symmetry
 
+SMALLEST_GAP = 0.005
+"""Smaller gaps of losses and errors of shares are not shown."""
 LONGEST_NAME = 100
 """Longer names of policies are cut where they are printed."""
 
@@ -34,8 +36,15 @@ class Finding:
     """The evidence of this look alone in each group; the other fields hold that of all looks so far."""
     kept: Mapping[str, float] | None = None
     """In a test, the share of its information that the model keeps in each group; empty where it knows too little."""
+    kept_se: Mapping[str, float] | None = None
+    """The standard error of this share in each group."""
     gap: float | None = None
     """In a test of overfitting, by which share the loss on training samples is below that on validation samples."""
+
+    @property
+    def predicted(self) -> bool:
+        """Whether this is of a test by predictions, and not of a look."""
+        return self.kept is not None or self.gap is not None
 
     def row(self) -> dict[str, Any]:
         """As a value for a file."""
@@ -47,7 +56,8 @@ class Finding:
             "harm": self.effect.harm,
             "se": self.effect.se,
         }
-        tests = {"kept": None if self.kept is None else dict(self.kept), "gap": self.gap}
+        shares = {"kept": self.kept, "kept_se": self.kept_se}
+        tests = {**{name: None if each is None else dict(each) for name, each in shares.items()}, "gap": self.gap}
         tested = {name: value for name, value in tests.items() if value is not None}
         return {**about, "groups": groups, "left": list(self.removed_in), **tested}
 
@@ -93,7 +103,7 @@ class CooledDown(Event):
 
 @dataclass(frozen=True)
 class FactorTested(Event):
-    """A look has tested a factor."""
+    """A look or a test has judged a factor."""
 
     finding: Finding
     grouped: bool
@@ -118,18 +128,27 @@ def finding_of_symmetry(
 ) -> Finding:
     """The finding of a test of a flip or turn; None where the model knew too little."""
     if found is None:
-        return Finding(number, at, factor, Effect(0.0, 0.0), {}, groups, {}, kept={})
+        return Finding(number, at, factor, Effect(0.0, 0.0), {}, groups, {}, kept={}, kept_se={})
     left = tuple(group for group in groups if group not in found.borne_by)
-    return Finding(number, at, factor, found.common, found.groups, left, {}, kept=found.kept)
+    return Finding(number, at, factor, found.common, found.groups, left, {}, kept=found.kept, kept_se=found.kept_se)
 
 
 def describe_overfitting(finding: Finding) -> str:
     """What a test of overfitting said, in words."""
     outcome = "half of the samples are left alone from here on" if finding.removed_in else "every sample is augmented"
     return (
-        f"Test after {finding.at:.2f} trainings: the loss on training samples is {finding.gap:.0%} below that on"
-        f" validation samples; {outcome}."
+        f"Test after {finding.at:.2f} trainings: the loss on training samples is {gap_in_words(finding.gap or 0.0)}"
+        f" that on validation samples; {outcome}."
     )
+
+
+def gap_in_words(gap: float) -> str:
+    """How a training loss stands to a validation loss.
+
+    >>> gap_in_words(0.25), gap_in_words(-4.0)
+    ('25% below', 'not below')
+    """
+    return f"{gap:.0%} below" if gap >= SMALLEST_GAP else "not below"
 
 
 def describe_test(finding: Finding, *, grouped: bool) -> str:
@@ -138,13 +157,24 @@ def describe_test(finding: Finding, *, grouped: bool) -> str:
     if not finding.kept:
         return f"{place}: the model knows too little to tell; out of play."
     outcome = "out of play" if finding.removed_in else "in play"
+    errors = finding.kept_se or {}
+    shares = {group: kept_in_words(share, errors.get(group, 0.0)) for group, share in finding.kept.items()}
     if not grouped:
-        (kept,) = finding.kept.values()
-        return f"{place}: predictions keep {kept:.0%} of their information; {outcome}."
-    shares = ", ".join(f"{share:.0%} in {printable(group)}" for group, share in finding.kept.items())
-    if finding.removed_in and set(finding.removed_in) != set(finding.kept):
+        (kept,) = shares.values()
+        return f"{place}: predictions keep {kept} of their information; {outcome}."
+    listed = ", ".join(f"{share} in {printable(group)}" for group, share in shares.items())
+    if finding.removed_in and set(finding.removed_in) != set(finding.groups):
         outcome = f"out of play in {printable(', '.join(finding.removed_in))}"
-    return f"{place}: predictions keep {shares} of their information; {outcome}."
+    return f"{place}: predictions keep {listed} of their information; {outcome}."
+
+
+def kept_in_words(share: float, error: float) -> str:
+    """A share with its standard error.
+
+    >>> kept_in_words(0.896, 0.04), kept_in_words(0.1, 0.0)
+    ('89.6 ± 4.0 %', '10 %')
+    """
+    return f"{100 * share:.1f} ± {100 * error:.1f} %" if error >= SMALLEST_GAP else f"{100 * share:.0f} %"
 
 
 def describe(finding: Finding) -> str:

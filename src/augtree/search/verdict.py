@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from augtree.policies.export import tree_in_words
 from augtree.search.factorial import Effect
 from augtree.search.play import UNGROUPED
+from augtree.search.trunk_events import gap_in_words, kept_in_words
 from augtree.transforms.traits import EVERY_SAMPLE, GEOMETRY, TONES, TRAIT_WORDS
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def verdict_of_cooldowns(result: TreeResult) -> str:
 def removal_sentence(finding: Mapping[str, Any]) -> str:
     """Why something left play, in a sentence."""
     if "gap" in finding:
-        gap = f"its loss on training samples is {finding['gap']:.0%} below that on validation samples"
+        gap = f"its loss on training samples is {gap_in_words(finding['gap'])} that on validation samples"
         return f"Half of the samples are left alone, since the model hardly overfits ({gap})."
     if "kept" in finding:
         return f"Out of play: {untaken(finding, UNGROUPED)}."
@@ -98,15 +99,25 @@ def untaken(finding: Mapping[str, Any], group: str) -> str:
     """Why a flip or turn did not come into play in a group, in words."""
     factor, kept = finding["factor"], finding["kept"]
     name = TRAIT_WORDS.get(factor, factor)
-    if group not in kept:
+    if not kept:
         return f"{name}, untested, since the model knew too little"
-    return f"{name}: predictions for such samples keep {kept[group]:.0%} of their information{WHY.get(factor, '')}"
+    effect = finding["groups"].get(group, finding)
+    sure = effect["harm"] > CERTAIN * effect["se"]
+    why = WHY.get(factor, "") if sure else " (in doubt; a wrong one costs more than a missing one)"
+    if group not in kept:
+        return f"{name}, as in all groups together{why}"
+    share = kept_in_words(kept[group], finding.get("kept_se", {}).get(group, 0.0))
+    return f"{name}: predictions for such samples keep {share} of their information{why}"
 
 
 def borne(result: TreeResult) -> list[str]:
     """Which flips and turns the data bear."""
-    found = [finding for finding in result.findings if finding.get("kept") and not finding["left"]]
-    words = [f"{TRAIT_WORDS[f['factor']]} ({f['kept'][UNGROUPED]:.0%} of the information kept)" for f in found]
+    last = {finding["factor"]: finding for finding in result.findings}
+    found = [f for name, f in last.items() if f.get("kept") and name not in result.out_of_play]
+    shares = {
+        f["factor"]: kept_in_words(f["kept"][UNGROUPED], f.get("kept_se", {}).get(UNGROUPED, 0.0)) for f in found
+    }
+    words = [f"{TRAIT_WORDS[name]} ({share} of the information kept)" for name, share in shares.items()]
     return [f"Your data bear {', '.join(words)}."] if words else []
 
 

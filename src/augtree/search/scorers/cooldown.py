@@ -87,7 +87,7 @@ class Cooldown(ScorerOptions):
     last: int = 1
     """The number of last cool-downs: the first two on the mixture, the others on single policies and trees."""
     least: float = 0.5
-    """The least length of the trunk, in trainings; a small budget leaves out last cool-downs, then looks."""
+    """The least length of the trunk, in trainings; a small budget leaves out last cool-downs, looks, the test."""
     renew: int = 40
     """Steps at learning rate 0 that renew the batch-norm statistics of an average of models."""
 
