@@ -76,6 +76,8 @@ def table(options: argparse.Namespace) -> None:
             "methods": {name: summary(each) for name, each in rows.items() if not any("failed" in r for r in each)},
             "failed": {name: each[0]["failed"] for name, each in rows.items() if any("failed" in r for r in each)},
         }
+    if not found:
+        raise SystemExit(f"{options.out} has no finished comparison")
     names = list(dict.fromkeys(name for each in found.values() for name in each["methods"]))
     lines = []
     for name in names:
