@@ -208,7 +208,7 @@ class Set:
 
     def search(self, seed: int) -> dict[str, Any]:
         """A search that knows no groups."""
-        scorer = at.search.Cooldown(looks=self.options.looks and tuple(self.options.looks))
+        scorer = scorer_of(self.options)
         found = at.search_tree(self.data, self.task, seed=seed, budget=self.options.budget, scorer=scorer)
         assert found.state is not None
         return {
@@ -263,6 +263,11 @@ class Set:
         return f"{self.name}: done ({', '.join(self.options.parts)}; seeds {self.options.seeds})"
 
 
+def scorer_of(options: argparse.Namespace) -> at.search.Cooldown:
+    """The scorer of the searches."""
+    return at.search.Cooldown(looks=options.looks and tuple(options.looks), overfit=options.overfit)
+
+
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The lines of a file, if it is there."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -298,7 +303,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     """What the figures rest on."""
     names = ("model", "steps", "precision", "budget", "workers")
     chosen = {name: getattr(options, name) for name in names}
-    chosen["scorer"] = at.search.Cooldown(looks=options.looks and tuple(options.looks)).spec()
+    chosen["scorer"] = scorer_of(options).spec()
     return {**chosen, "machine": measure.machine(1)}
 
 
@@ -426,6 +431,7 @@ def main() -> None:
     second.add_argument("--model", default="wrn-16-2")
     second.add_argument("--budget", type=float, default=2.0)
     second.add_argument("--looks", type=float, nargs="+", help="of the searches")
+    second.add_argument("--overfit", type=float, help="of the searches; -1000 tests no overfitting")
     second.add_argument("--precision", default="auto", help="bfloat16: faster on a CPU that has it")
     second.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:4])
     second.add_argument("--choice-of", type=Path, help="OUT of another run, whose free policies choose")
