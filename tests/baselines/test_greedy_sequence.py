@@ -3,6 +3,7 @@
 import pytest
 
 from augtree.baselines.greedy_sequence import GreedySequence
+from augtree.baselines.parts import Parts
 from augtree.errors import ArgumentError
 from augtree.transforms import Chain, Rotate
 from augtree.transforms.images import Brightness, Cutout
@@ -22,17 +23,17 @@ def gain(chain):
 def test_each_step_is_the_best_and_it_ends_where_none_helps(monkeypatch):
     scored = []
     monkeypatch.setattr(
-        GreedySequence, "score", lambda self, trainer, chain, seed: scored.append(chain) or gain(chain)
+        GreedySequence, "score", lambda self, trainer, chain, seed, parts: scored.append(chain) or gain(chain)
     )
     trainer = task().prepare(blobs())
-    chain = GreedySequence(depth=3).search(trainer, 0)
+    chain = GreedySequence(depth=3).search(trainer, 0, Parts(trainer))
     assert chain == Chain([(Cutout(0.6), 0.5), (Rotate(0.6), 0.5)])
     assert len(scored) == 1 + 3 * 15
-    assert GreedySequence(depth=1, p=0.9).search(trainer, 0) == Chain([(Cutout(0.6), 0.9)])
+    assert GreedySequence(depth=1, p=0.9).search(trainer, 0, Parts(trainer)) == Chain([(Cutout(0.6), 0.9)])
 
 
 def test_nothing_is_chosen_where_nothing_helps(monkeypatch):
-    monkeypatch.setattr(GreedySequence, "score", lambda self, trainer, chain, seed: -len(chain.pairs))
+    monkeypatch.setattr(GreedySequence, "score", lambda self, trainer, chain, seed, parts: -len(chain.pairs))
     trainer = task().prepare(blobs())
     state, row = GreedySequence().fit(trainer, 0)
     assert row == {"sequence": "Chain()"}
@@ -44,7 +45,7 @@ def test_a_score_is_the_metric_on_validation_data_after_a_training(metric, sign)
     data = blobs(val=40)
     trainer, chain = task(metric=metric, steps=12).prepare(data), Chain([(Brightness(0.6), 0.5)])
     measured = trainer.measures(trainer.fit(chain, 2, 6), data.indices("val"))[metric]
-    assert GreedySequence(length=0.5).score(trainer, chain, 2) == sign * measured
+    assert GreedySequence(length=0.5).score(trainer, chain, 2, Parts(trainer)) == sign * measured
 
 
 def test_it_needs_validation_samples():

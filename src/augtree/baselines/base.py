@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from augtree.baselines.parts import Parts
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, RunError
 from augtree.policies.codec import Reader
@@ -62,7 +63,13 @@ class Baseline:
 
     def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
         """The trained state, and further figures for the row; all passes are counted in `trainer.passes`."""
-        raise NotImplementedError
+        return self.fit_in_parts(trainer, seed, Parts(trainer))
+
+    def fit_in_parts(self, trainer: Trainer, seed: int, parts: Parts) -> tuple[State, dict[str, Any]]:  # noqa: ARG002
+        """As `fit`; a method of several trainings defines this in its place, so that each is kept when it is done."""
+        if type(self).fit is Baseline.fit:
+            raise NotImplementedError
+        return self.fit(trainer, seed)
 
     def spec(self) -> dict[str, Any]:
         """As a value for a file."""

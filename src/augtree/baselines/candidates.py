@@ -1,10 +1,13 @@
-"""The single operations that methods choose among: AutoAugment's for pictures, GraphCL's for graphs."""
+"""The single operations that methods choose among, and what they choose by."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from augtree.data import Dataset
+from augtree.tasks.trainer import Trainer
+from augtree.training.metrics import METRICS
+from augtree.training.state import State
 from augtree.transforms import Cutout
 from augtree.transforms.base import Transform
 from augtree.transforms.geometry import Geometry
@@ -13,7 +16,7 @@ from augtree.transforms.spaces import GRAPH_MAGNITUDES, IMAGE_MAGNITUDES, auto
 
 
 def kinds_for(data: Dataset) -> tuple[type[Transform], ...]:
-    """The operations that suit the samples; none mixes samples."""
+    """AutoAugment's operations for pictures or GraphCL's for graphs that suit the samples; none mixes samples."""
     if data.domain == "graph":
         return tuple(
             dict.fromkeys(type(each) for each in auto(data) if type(each).__name__ not in ("Identity", "GraphCL"))
@@ -32,3 +35,10 @@ def made(kind: type[Transform], magnitude: float, data: Dataset) -> Transform:
     """An operation at a magnitude, with the fill of the data."""
     options: dict[str, Any] = {"fill": data.fill} if issubclass(kind, Geometry | Cutout) else {}
     return kind(magnitude, **options)  # type: ignore[call-arg]
+
+
+def validation_score(trainer: Trainer, state: State) -> float:
+    """The metric on validation data; higher is better."""
+    metric = METRICS[trainer.task.metric]
+    value = trainer.measures(state, trainer.data.indices("val"))[metric.name]
+    return value if metric.higher_is_better else -value

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from augtree.data import Dataset
+from augtree.baselines.parts import Parts
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.forests.options import Weighting
 from augtree.forests.search import search_forest
 from augtree.policies.codec import Reader, to_json
-from augtree.runs.events import silent
 from augtree.runs.spec import restore_space, space_spec
 from augtree.search.cooldowns import average_of
 from augtree.search.options import SearchOptions, restore_scorer
@@ -162,17 +161,14 @@ class Searched:
         if not isinstance(self.weighting, Weighting | None):
             raise ArgumentError("weighting", "must be an augtree.Weighting, or None", self.weighting)
 
-    def fit(self, trainer: Trainer, data: Dataset, seed: int) -> State:
-        """The search, in memory; what it costs is counted."""
+    def fit(self, trainer: Trainer, seed: int, parts: Parts) -> State:
+        """The search; what it costs is counted."""
         arguments: dict[str, Any] = {"depth": self.depth, "scorer": self.scorer, "budget": self.budget, "seed": seed}
-        arguments["watch"] = silent
-        if self.weighting is None:
-            result: Any = search_tree(data, trainer.task, self.space, **arguments)
-        else:
-            result = search_forest(data, trainer.task, self.space, **arguments, **self.weighting.spec())
-        trainer.passes.forward += result.passes.forward
-        trainer.passes.backward += result.passes.backward
-        state: State = result.state
+        search: Callable[..., Any] = search_tree if self.weighting is None else search_forest
+        weighting = {} if self.weighting is None else self.weighting.spec()
+        state: State = parts.search(
+            "search", search, trainer.data, trainer.task, self.space, **arguments, **weighting
+        ).state
         return state
 
     def spec(self) -> dict[str, Any]:

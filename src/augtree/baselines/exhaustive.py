@@ -7,9 +7,9 @@ from typing import Any
 
 from augtree.baselines.base import Baseline
 from augtree.baselines.candidates import kinds_for, made, magnitudes_for
+from augtree.baselines.parts import Parts
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, number, one_of
-from augtree.runs.events import silent
 from augtree.search import Retrain, search_tree
 from augtree.search.search import check_data
 from augtree.tasks import Task
@@ -60,10 +60,8 @@ class Exhaustive(Baseline):
         chosen = [one_of(f"{self.name}/operations/{i}", name, kinds) for i, name in enumerate(self.operations)]
         return Space([made(kinds[name], middle, data) for name in chosen])
 
-    def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
+    def fit_in_parts(self, trainer: Trainer, seed: int, parts: Parts) -> tuple[State, dict[str, Any]]:
         options: dict[str, Any] = {"method": "exhaustive", "scorer": Retrain(train=self.length, repeats=1)}
-        options |= {"check": 0, "seed": seed, "watch": silent}
-        result = search_tree(trainer.data, trainer.task, self.space(trainer.data), **options)
-        trainer.passes.forward += result.passes.forward
-        trainer.passes.backward += result.passes.backward
+        options |= {"check": 0, "seed": seed}
+        result = parts.search("trees", search_tree, trainer.data, trainer.task, self.space(trainer.data), **options)
         return trainer.fit(result.tree, seed), {"tree": str(result.tree)}

@@ -8,18 +8,22 @@ proposes them; the best of every round are merged, and a model is trained with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from augtree.baselines.base import Baseline
 from augtree.baselines.candidates import kinds_for, made
+from augtree.baselines.parts import Parts
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, need, whole_number
 from augtree.keys import Key
+from augtree.policies.codec import Reader, to_json
 from augtree.tasks import Task
 from augtree.tasks.trainer import Trainer
 from augtree.training.sampling import Rows
@@ -77,20 +81,28 @@ class FastAutoAugment(Baseline):
         need("optuna", EXTRA)
         whole_number(f"{self.name}/folds", self.folds, 2, len(data.indices("train")))
 
-    def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
-        policies = self.search(trainer, seed)
+    def fit_in_parts(self, trainer: Trainer, seed: int, parts: Parts) -> tuple[State, dict[str, Any]]:
+        policies = self.search(trainer, seed, parts)
         return trainer.fit(OneOf(policies), seed), {"sub-policies": len(policies) * self.pairs}
 
-    def search(self, trainer: Trainer, seed: int) -> list[Transform]:
+    def search(self, trainer: Trainer, seed: int, parts: Parts) -> list[Transform]:
         """The best policies of every fold and round."""
-        parts = folds_of(trainer.data, trainer.rows, self.folds, seed)
+        folds = folds_of(trainer.data, trainer.rows, self.folds, seed)
         found: list[Transform] = []
-        for fold, held_out in enumerate(parts):
-            known = np.concatenate([part for other, part in enumerate(parts) if other != fold])
-            state = trainer.fit(Identity(), seed_of(seed, "fold", fold), rows=np.sort(known))
-            for turn in range(self.rounds):
-                found += self.best_policies(trainer, state, held_out, seed_of(seed, "fold", fold, "round", turn))
+        reader = Reader(Path(self.name), ())
+        for fold in range(self.folds):
+            value = parts.value(f"fold {fold + 1}", partial(self.search_fold, trainer, folds, fold, seed))
+            found += [cast(Transform, reader.policy(text)) for text in value["policies"]]
         return found
+
+    def search_fold(self, trainer: Trainer, folds: Sequence[Rows], fold: int, seed: int) -> dict[str, Any]:
+        """The best policies of a fold in every round, as text."""
+        known = np.concatenate([part for other, part in enumerate(folds) if other != fold])
+        state = trainer.fit(Identity(), seed_of(seed, "fold", fold), rows=np.sort(known))
+        found: list[Transform] = []
+        for turn in range(self.rounds):
+            found += self.best_policies(trainer, state, folds[fold], seed_of(seed, "fold", fold, "round", turn))
+        return {"policies": [to_json(policy) for policy in found]}
 
     def best_policies(self, trainer: Trainer, state: State, rows: Rows, seed: int) -> list[Transform]:
         """The policies of one search with the lowest losses, the best first."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from augtree.baselines.base import Baseline, require_validation
-from augtree.baselines.candidates import kinds_for, made, magnitudes_for
+from augtree.baselines.candidates import kinds_for, made, magnitudes_for, validation_score
+from augtree.baselines.parts import Parts
 from augtree.data import Dataset
 from augtree.errors import number, whole_number
 from augtree.tasks import Task
 from augtree.tasks.trainer import Trainer
-from augtree.training.metrics import METRICS
 from augtree.training.state import State
 from augtree.transforms import Chain
 from augtree.transforms.base import Transform
@@ -53,29 +53,31 @@ class GreedySequence(Baseline):
         super().check(task, data)
         require_validation(self.name, data)
 
-    def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
-        chain = self.search(trainer, seed)
+    def fit_in_parts(self, trainer: Trainer, seed: int, parts: Parts) -> tuple[State, dict[str, Any]]:
+        chain = self.search(trainer, seed, parts)
         return trainer.fit(chain, seed), {"sequence": str(chain)}
 
-    def search(self, trainer: Trainer, seed: int) -> Chain:
+    def search(self, trainer: Trainer, seed: int, parts: Parts) -> Chain:
         """The sequence, at the middle magnitude throughout."""
         data, magnitudes = trainer.data, magnitudes_for(trainer.data)
         middle = magnitudes[len(magnitudes) // 2]
         candidates = [made(kind, middle, data) for kind in kinds_for(data)]
         best: list[tuple[Transform, float]] = []
-        score = self.score(trainer, Chain(best), seed)
+        score = self.score(trainer, Chain(best), seed, parts)
         for _ in range(self.depth):
             longer = [[*best, (candidate, self.p)] for candidate in candidates]
-            scores = [self.score(trainer, Chain(steps), seed) for steps in longer]
+            scores = [self.score(trainer, Chain(steps), seed, parts) for steps in longer]
             if max(scores) <= score:
                 break
             score = max(scores)
             best = longer[scores.index(score)]
         return Chain(best)
 
-    def score(self, trainer: Trainer, chain: Chain, seed: int) -> float:
+    def score(self, trainer: Trainer, chain: Chain, seed: int, parts: Parts) -> float:
         """The metric on validation data after a training; higher is better."""
-        metric = METRICS[trainer.task.metric]
-        state = trainer.fit(chain, seed, max(1, round(self.length * trainer.total_steps)))
-        value = trainer.measures(state, trainer.data.indices("val"))[metric.name]
-        return value if metric.higher_is_better else -value
+        steps = max(1, round(self.length * trainer.total_steps))
+
+        def work() -> dict[str, Any]:
+            return {"score": validation_score(trainer, trainer.fit(chain, seed, steps))}
+
+        return float(parts.value(str(chain), work)["score"])

@@ -11,6 +11,7 @@ import numpy as np
 from augtree.baselines.base import Baseline
 from augtree.baselines.catalogue import CONTROLS, control_of, is_known, is_method, names
 from augtree.baselines.controls import Control, Longer, Searched, Soup, restore_control
+from augtree.baselines.parts import Parts
 from augtree.baselines.registry import METHODS, restore
 from augtree.data import Dataset
 from augtree.data.presets import find_for
@@ -107,15 +108,17 @@ def check_domain(place: str, policy: Policy, data: Dataset) -> None:
         raise ArgumentError(place, f"must have a tree for the group {min(missing)}", str(policy))
 
 
-def fit(trainer: Trainer, method: Method, seed: int, train_on: str) -> tuple[State, dict[str, Any]]:
+def fit(
+    trainer: Trainer, method: Method, seed: int, train_on: str, parts: Parts | None = None
+) -> tuple[State, dict[str, Any]]:
     """A whole training by a method, and what it has learned beside the model, such as the groups' weights."""
-    data = trainer.data
+    data, parts = trainer.data, parts or Parts(trainer)
     if isinstance(method, Baseline):
-        return method.fit(trainer, seed)
+        return method.fit_in_parts(trainer, seed, parts)
     if isinstance(method, Weighted):
         return fit_weighted(trainer, method, seed)
     if isinstance(method, Searched):
-        return method.fit(trainer, data, seed), {}
+        return method.fit(trainer, seed, parts), {}
     if isinstance(method, Longer | Soup):
         if method.policy is None:
             raise TaskError("the best free policy must be known, but every training with a free policy failed")

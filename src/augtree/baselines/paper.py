@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from augtree.baselines.base import Baseline
+from augtree.baselines.parts import Parts
 from augtree.data import Dataset
 from augtree.data.groups import MIN_VAL_SAMPLES
 from augtree.errors import ArgumentError, whole_number
 from augtree.forests import Weighted, Weighting
 from augtree.forests.group_trees import group_alone
 from augtree.policies import Forest, Tree
-from augtree.runs.events import silent
 from augtree.search import search_tree
 from augtree.tasks import Task
 from augtree.tasks.trainer import Trainer
@@ -60,19 +60,18 @@ class Paper(Baseline):
                 rule = f"must have {MIN_VAL_SAMPLES} validation samples of each group, here {group}"
                 raise ArgumentError(self.name, rule, found)
 
-    def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
+    def fit_in_parts(self, trainer: Trainer, seed: int, parts: Parts) -> tuple[State, dict[str, Any]]:
         names = trainer.data.group_names
-        trees = Forest({name: (self.tree(trainer, name, seed), 1 / len(names)) for name in names})
+        found = [self.tree(trainer, group, seed, parts) for group in range(len(names))]
+        trees = Forest({name: (tree, 1 / len(names)) for name, tree in zip(names, found, strict=True)})
         weighting = Weighting(alpha=self.alpha, start="uniform", d="raw")
         end = Weighted(trees, weighting).fit(trainer, seed)
         return end.theta, {f"weight {name}": float(w) for name, w in zip(names, end.w, strict=True)}
 
-    def tree(self, trainer: Trainer, group: str, seed: int) -> Tree:
+    def tree(self, trainer: Trainer, group: int, seed: int, parts: Parts) -> Tree:
         """A group's tree, from its own samples."""
         data = trainer.data
+        own = group_alone(data, data.group_names[group])
         space = spaces.graphs() if data.domain == "graph" else spaces.images(fill=data.fill)
         options: dict[str, Any] = {"scorer": "density", "depth": self.depth, "check": 0, "seed": seed}
-        result = search_tree(group_alone(data, group), trainer.task, space, **options, watch=silent)
-        trainer.passes.forward += result.passes.forward
-        trainer.passes.backward += result.passes.backward
-        return result.tree
+        return parts.search(f"group {group + 1}", search_tree, own, trainer.task, space, **options).tree

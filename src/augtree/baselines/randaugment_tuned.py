@@ -7,14 +7,18 @@ Cubuk, Zoph, Shlens and Le, "RandAugment: Practical Automated Data Augmentation 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from augtree.baselines.base import Baseline, require_validation
+from augtree.baselines.candidates import validation_score
+from augtree.baselines.parts import Parts
 from augtree.data import Dataset
 from augtree.errors import ArgumentError
 from augtree.tasks import Task
 from augtree.tasks.trainer import Trainer
-from augtree.training.metrics import METRICS
 from augtree.training.state import State
 from augtree.transforms import RandAugment
 
@@ -54,14 +58,23 @@ class RandAugmentTuned(Baseline):
         super().check(task, data)
         require_validation(self.name, data)
 
-    def fit(self, trainer: Trainer, seed: int) -> tuple[State, dict[str, Any]]:
-        metric, rows = METRICS[trainer.task.metric], trainer.data.indices("val")
-        sign = 1 if metric.higher_is_better else -1
+    def fit_in_parts(self, trainer: Trainer, seed: int, parts: Parts) -> tuple[State, dict[str, Any]]:
         scores: dict[int, float] = {}
+        best: dict[int, State] = {}  # one at most, since a state may be large
+
+        def training(m: int) -> State:
+            return trainer.fit(RandAugment(self.n, m, trainer.data.fill), seed)
+
+        def work(m: int) -> dict[str, Any]:
+            state = training(m)
+            score = validation_score(trainer, state)
+            if score > max(scores.values(), default=-np.inf):
+                best.clear()
+                best[m] = state
+            return {"score": score}
+
         for m in self.magnitudes:
-            state = trainer.fit(RandAugment(self.n, m, trainer.data.fill), seed)
-            score = sign * trainer.measures(state, rows)[metric.name]
-            if not scores or score > max(scores.values()):
-                best = state  # alone, since a state may be large
-            scores[m] = score
-        return best, {"m": max(scores, key=lambda m: scores[m])}
+            scores[m] = parts.value(f"magnitude {m}", partial(work, m))["score"]
+        m = max(scores, key=lambda m: scores[m])
+        state = best[m] if m in best else parts.again(lambda: training(m))
+        return state, {"m": m}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from augtree.baselines.base import Baseline
 from augtree.baselines.controls import Longer, Searched, Soup
@@ -21,6 +21,7 @@ from augtree.baselines.methods import (
     method_of,
     seeds_of,
 )
+from augtree.baselines.parts import Parts, folder_of, forget
 from augtree.comparison.result import Comparison
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError, TaskError, one_of
@@ -158,6 +159,7 @@ def train_all(
     def keep(key: str, work: Callable[[], dict[str, Any]]) -> None:
         name, seed = places[key]
         unit = run.unit(key, lambda: (work(), None))
+        forget(folder_of(run, name, seed))
         cost = round((unit.forward + unit.backward) / training_passes, 3)
         rows[seed, name] = {"policy": name, "seed": seed, **unit.value, "cost": cost}
         figures = {key: value for key, value in unit.value.items() if key != "failed"}
@@ -168,7 +170,11 @@ def train_all(
         if rows:
             best = Comparison(trainer.task.metric, list(rows.values()), free, judged_on).best_free
         chosen = {name: with_best_free(methods[name], methods.get(best or "")) for name in part}
-        jobs = {f"train/{name}/{seed}": (chosen[name], seed, train_on) for seed in seeds for name in part}
+        jobs = {
+            f"train/{name}/{seed}": Job(chosen[name], name, seed, train_on, folder_of(run, name, seed))
+            for seed in seeds
+            for name in part
+        }
         finished = [key for key in jobs if run.find(key) is not None]
         for key in finished:
             keep(key, dict)
@@ -222,16 +228,28 @@ def check_policy(place: str, policy: PolicyLike, data: Dataset, task: Task) -> M
     return method
 
 
-def train_row(trainer: Trainer, common: None, job: tuple[Method, int, str]) -> dict[str, Any]:  # noqa: ARG001
+class Job(NamedTuple):
+    """What a worker needs for a row."""
+
+    method: Method
+    name: str
+    seed: int
+    train_on: str
+    folder: Path | None
+
+
+def train_row(trainer: Trainer, common: None, job: Job) -> dict[str, Any]:  # noqa: ARG001
     """The row of a method, a seed and the samples to train on.
 
     It has the metric on each split and, with several groups, in each and the worst; or why the training failed.
     """
-    method, seed, train_on = job
-    data, metric = trainer.data, trainer.task.metric
+    data, metric, train_on = trainer.data, trainer.task.metric, job.train_on
+    about = {"row": job.name, "seed": job.seed}
+    folder = job.folder if job.folder is not None and job.folder.parent.parent.is_dir() else None  # not elsewhere
 
     def work() -> dict[str, Any]:
-        state, row = fit(trainer, method, seed, train_on)
+        with Parts.begun(trainer, folder, about, f"{job.name}, seed {job.seed}") as parts:
+            state, row = fit(trainer, job.method, job.seed, train_on, parts)
         for split in ("val", "test"):
             judged = data.indices(split)
             if len(judged) and not (split == "val" and train_on == "train+val"):

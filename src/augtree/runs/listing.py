@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from augtree.errors import RunError
-from augtree.runs.store import Run
+from augtree.runs.store import ROWS, Run
 
 STATUS = {"done": "done", "begun": "not done", "spent": "ended by its budget"}
 
@@ -53,7 +53,8 @@ def list_runs(folder: str | Path) -> Iterator[RunSummary]:
 
     """
     for spec in sorted(Path(folder).rglob("spec.json")):
-        yield summary_of(spec.parent)
+        if ROWS not in spec.relative_to(folder).parts:
+            yield summary_of(spec.parent)
 
 
 def summary_of(folder: Path) -> RunSummary:

@@ -3,6 +3,7 @@
     spec.json        what the run is about, written once
     run.sqlite       every finished unit of work, with its result and its cost
     checkpoints/     trained states, as safetensors
+    .rows/           of a comparison: what is finished of rows that are not
     lock.sqlite      locked while a process works here
 
 A run is a program whose costly parts are *units*: each has a key and returns a small value. A finished unit is read
@@ -30,6 +31,8 @@ from augtree.runs import faults
 from augtree.runs.database import COLUMNS, Database, lost_work, resume, write_file, writing
 
 VERSION = 1
+ROWS = ".rows"
+"""In the folder of a comparison: what is finished of rows that take several trainings, a folder each."""
 
 
 class Unit(NamedTuple):
