@@ -49,45 +49,40 @@ def read(path: Path) -> Any:
 
 def run(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
+    about = {name: getattr(options, name) for name in ("model", "steps", "batch_size", "precision")}
     for path in options.sets:
         data, grouped = read(path)
-        task = at.tasks.Classification(
-            model=options.model, steps=options.steps, batch_size=options.batch_size, precision=options.precision
-        )
         methods = {name: METHODS[name] for name in options.methods if grouped or name not in GROUPED}
-        folder = options.out / path.stem
+        for seed in options.seeds:
 
-        def told(event: object, name: str = path.stem) -> None:
-            if isinstance(event, RowTrained):
-                print(name, *event.describe(), flush=True)
+            def told(event: object, name: str = path.stem) -> None:
+                if isinstance(event, RowTrained):
+                    print(name, *event.describe(), flush=True)
 
-        at.compare(data, task, methods, seeds=options.seeds, out=folder, workers=options.workers, watch=told)
-        about = {
-            "steps": options.steps,
-            "batch_size": options.batch_size,
-            "model": options.model,
-            "precision": options.precision,
-        }
-        (folder / "about.json").write_text(json.dumps({**about, "machine": measure.machine(1)}, indent=1))
+            folder, task = options.out / path.stem / str(seed), at.tasks.Classification(**about)
+            at.compare(data, task, methods, seeds=[seed], out=folder, workers=options.workers, watch=told)
+            (folder / "about.json").write_text(json.dumps({**about, "machine": measure.machine(1)}, indent=1))
 
 
 def table(options: argparse.Namespace) -> None:
     """Mean and spread over seeds in percent, and the cost in trainings, of each method on each set."""
     found: dict[str, Any] = {}
-    for path in sorted(options.out.glob("*/comparison.json")):
+    for folder in sorted(each for each in options.out.iterdir() if each.is_dir()):
         rows: dict[str, list[dict[str, Any]]] = {}
-        for row in json.loads(path.read_text())["rows"]:
-            rows.setdefault(row["policy"], []).append(row)
-        found[path.parent.name] = {
-            "about": json.loads((path.parent / "about.json").read_text()),
-            "methods": {name: summary(each) for name, each in rows.items() if not any("failed" in r for r in each)},
-            "failed": {name: each[0]["failed"] for name, each in rows.items() if any("failed" in r for r in each)},
-        }
+        for path in sorted(folder.glob("*/comparison.json")):
+            about = json.loads((path.parent / "about.json").read_text())
+            for row in json.loads(path.read_text())["rows"]:
+                rows.setdefault(row["policy"], []).append(row)
+        if rows:
+            found[folder.name] = {
+                "about": about,
+                "methods": {name: summary(each) for name, each in rows.items() if not failures(each)},
+                "failed": {name: failures(each)[0] for name, each in rows.items() if failures(each)},
+            }
     if not found:
         raise SystemExit(f"{options.out} has no finished comparison")
-    names = list(dict.fromkeys(name for each in found.values() for name in each["methods"]))
     lines = []
-    for name in names:
+    for name in METHODS:
         cells = []
         for each in found.values():
             row = each["methods"].get(name)
@@ -95,6 +90,10 @@ def table(options: argparse.Namespace) -> None:
         lines.append([name, *cells])
     print(measure.table(["method", *(title for name in found for title in (name, "trainings"))], lines))
     print(measure.write("methods", found))
+
+
+def failures(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["failed"] for row in rows if "failed" in row]
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, float]:

@@ -172,8 +172,8 @@ def train_all(
         chosen = {name: with_best_free(methods[name], methods.get(best or "")) for name in part}
         jobs = {
             f"train/{name}/{seed}": Job(chosen[name], name, seed, train_on, folder_of(run, name, seed))
-            for name in part
             for seed in seeds
+            for name in part
         }
         finished = [key for key in jobs if run.find(key) is not None]
         for key in finished:
