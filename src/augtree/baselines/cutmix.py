@@ -2,8 +2,8 @@
 
 Yun, Han, Oh, Chun, Choe and Yoo, "CutMix: Regularization Strategy to Train Strong Classifiers with Localizable
 Features", ICCV 2019. A share is drawn from Beta(alpha, alpha), the box has the rest of the area, its middle is
-anywhere in the picture; what lies outside is cut off, and the share is corrected for that. The defaults are those with
-which the authors train on CIFAR (github.com/clovaai/CutMix-PyTorch: beta 1, cutmix_prob 0.5).
+anywhere in the picture; what lies outside is cut off, and the share is corrected for that. The defaults are those
+with which the authors train on CIFAR (github.com/clovaai/CutMix-PyTorch: beta 1, cutmix_prob 0.5).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ go through the model one by one, and what its classifier takes is blended.
 
 In contrastive training the blends are the views: each view of a sample is blended with a partner of its own by the
 same rules, with a share of its own, in place of other augmentation. There is no second label to be mixed, so the
-sample keeps the larger share of its views. Samples without a label, and those of validation and test (`samples="all"`),
-stay as they are and are nobody's partners. Graphs are blended before the projection.
+sample keeps the larger share of its views. Samples without a label, and those for validation and test
+(`samples="all"`), stay as they are and are nobody's partners. Graphs are blended before the projection.
 """
 
 from __future__ import annotations
@@ -69,8 +69,6 @@ class Lisa(Baseline):
     def check(self, task: Task, data: Dataset) -> None:
         super().check(task, data)
         require_one_label(self.name, data)
-        if not len(data.indices("train")):
-            raise ArgumentError(self.name, "must have labelled training samples, to find partners by", data.counts)
         require_groups(self.name, data)
         partners = Partners(data)
         if self.p > 0 and not any(partners.pool(cell, within_label=True).size for cell in partners.cells):
@@ -111,10 +109,10 @@ class Lisa(Baseline):
     def graph_loss(self, trainer: Trainer, partners: Partners, batch: Batch) -> Tensor:
         """The loss of graphs whose representations are blended."""
         share, rows = self.draw(partners, batch)
-        share, model = share.to(trainer.device), cast(Model, trainer.model)
+        share, graphs = share.to(trainer.device), (batch.inputs, partner_inputs(trainer, batch, rows))
+        own, other = (blendable(trainer, each) for each in graphs)
         with trainer.precision():
-            features = [model.features(graphs) for graphs in (batch.inputs, partner_inputs(trainer, batch, rows))]
-            outputs = model.fc(blend(*features, share[:, None])).float()
+            outputs = cast(Model, trainer.model).fc(blend(own, other, share[:, None])).float()
         own, other = (trainer.output_losses(outputs, labels) for labels in (batch.labels, trainer.labels_of(rows)))
         return (share * own + (1 - share) * other).mean()
 
@@ -132,17 +130,12 @@ class Lisa(Baseline):
         self, trainer: ContrastiveTrainer, partners: Partners, batch: Batch, view: Any, index: int
     ) -> Tensor:
         """The first or the second view, blended unless the task leaves it as it is; of graphs their features."""
+        if index not in trainer.augmented_views:
+            return blendable(trainer, view).float()
         share, rows = self.draw(partners, batch, index)
-        share, parts = share.to(trainer.device), [view]
-        if index in trainer.augmented_views:
-            seed = seed_of(batch.seed, "lisa partner")
-            parts.append(trainer.view(Identity(), index, rows, batch.draws, seed))
-        if not trainer.pictures:
-            with trainer.precision():
-                parts = [cast(Model, trainer.model).features(graphs) for graphs in parts]
-        if len(parts) == 1:
-            return cast(Tensor, parts[0].float())
-        return blend(*parts, share.view(-1, *[1] * (parts[0].ndim - 1)))
+        partner = trainer.view(Identity(), index, rows, batch.draws, seed_of(batch.seed, "lisa partner"))
+        own, other = (blendable(trainer, part) for part in (view, partner))
+        return blend(own, other, share.to(trainer.device).view(-1, *[1] * (own.ndim - 1)))
 
 
 Cell = tuple[int, int]
@@ -190,6 +183,14 @@ class Partners:
 def partner_inputs(trainer: Trainer, batch: Batch, rows: Rows) -> Any:
     """The partners, with draws of their own in the preprocessing."""
     return trainer.augmented(Identity(), rows, batch.draws, seed_of(batch.seed, "lisa partner"))
+
+
+def blendable(trainer: Trainer, inputs: Any) -> Tensor:
+    """Pictures as they are, and the features of graphs."""
+    if trainer.pictures:
+        return cast(Tensor, inputs)
+    with trainer.precision():
+        return cast(Model, trainer.model).features(inputs)
 
 
 def require_features(model: nn.Module) -> None:

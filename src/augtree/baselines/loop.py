@@ -99,7 +99,7 @@ def train_by(
             trainer.passes.forward += samples
             trainer.passes.backward += samples
 
-    learners = [trainer] if beside is None else [trainer, beside]
+    learners: list[Trainer | Learner] = [trainer] if beside is None else [trainer, beside]
     with trainer.deterministically(), seeded(seed_of(seed, "model", state.step), trainer.device):
         trainer.load(state)
         trainer.model.train()
