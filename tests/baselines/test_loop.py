@@ -129,10 +129,14 @@ def test_preprocessing_is_the_task_s():
     assert torch.equal(found.edge_index, trainer.augmented(Identity(), rows, rows, 5).edge_index)
 
 
-def test_by_the_task_s_own_loss_it_is_the_task_s_training():
-    trainer = classifier_task().prepare(graphs())
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_by_the_task_s_own_loss_it_is_the_task_s_training_and_goes_on_as_that_does(optimizer):
+    trainer = classifier_task(optimizer=optimizer).prepare(graphs())
     batches = list(trainer.batches(DropNodes(0.3), trainer.rows, None, 7, 0, 3))
     losses = [((inputs, labels), len(labels)) for inputs, labels in batches]
     loss = lambda batch: trainer.step_losses(*batch).mean()  # noqa: E731
-    own = train_by(trainer, trainer.fresh(1), RATES, 7, losses, loss)
-    assert same(own, trainer.train(trainer.fresh(1), DropNodes(0.3), RATES, 7))
+    own = expected = trainer.fresh(1)
+    for part in (slice(0, 1), slice(1, 3)):
+        own = train_by(trainer, own, RATES[part], 7, losses[part], loss)
+        expected = trainer.train(expected, DropNodes(0.3), RATES[part], 7)
+    assert same(own, expected)
