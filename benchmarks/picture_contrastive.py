@@ -5,6 +5,9 @@
     python benchmarks/picture_contrastive.py evaluate set.npz --seeds 0 1 2 --out runs/contrastive
     python benchmarks/picture_contrastive.py evaluate set.npz --policies trees --seeds 0 --out ...    # a part of it
     python benchmarks/picture_contrastive.py search fundus.zip --size 48 --out runs/fundus-contrastive ...
+    python benchmarks/picture_contrastive.py evaluate pacs.zip --size 32 --model cnn --batch 128 \
+        --task '{"steps": 300, "options": {"width": 16}}' --policies none simclr lisa scale --seeds 0 1 \
+        --out runs/pacs
     python benchmarks/picture_contrastive.py table runs/contrastive
 
 DATA is a file that `cifar_semisupervised.py write` made, a folder or zip file with index.csv, or a named set.
@@ -24,6 +27,7 @@ import numpy as np
 import torch
 
 import augtree as at
+from augtree.baselines.methods import restore_method
 from augtree.data import Dataset
 from augtree.data.splits import SPLITS
 from augtree.policies.codec import Reader
@@ -88,7 +92,7 @@ def tables(options: argparse.Namespace) -> None:
                     accuracy = unit.value["folds"][0]["accuracy"]
                     done[row, int(seed)] = {"row": row, "seed": int(seed), "accuracy": accuracy}
         reader = Reader(folder / "spec.json", ())
-        about["policies"] |= {name: str(reader.policy(text)) for name, text in spec["policies"].items()}
+        about["policies"] |= {name: str(restore_method(held, reader)) for name, held in spec["policies"].items()}
     figures = summed(list(done.values()))
     print(table(["row", "accuracy", "seeds"], [[row, percent(f), str(f["seeds"])] for row, f in figures.items()]))
     for name, policy in about["policies"].items():

@@ -5,19 +5,18 @@ from dataclasses import replace
 import pytest
 import torch
 
-from augtree.baselines import METHODS
 from support.blobs import same
-from support.methods import fitting, quick
+from support.methods import TRAINED, fitting, quick
 
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_repeats_to_the_bit(name):
+@pytest.mark.parametrize(("name", "setting"), TRAINED)
+def test_a_method_repeats_to_the_bit(name, setting):
     method = quick(name)
-    asked, data = fitting(method)
+    asked, data = fitting(method, setting)
     asked = replace(asked, device="cuda", deterministic=True)
     (one, row), (other, again) = (method.fit(asked.prepare(data), 1) for _ in range(2))
     assert one.is_finite

@@ -15,6 +15,7 @@ from augtree.transforms import AutoAugment
 from support.blobs import blobs
 from support.contrastive import task as contrastive
 
+SHORT = {"supervised": "S", "contrastive": "C", "semisupervised": "SS"}
 DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
 
 
@@ -35,6 +36,8 @@ def test_the_page_of_the_methods_has_what_is_listed():
         assert cells[1:3] == [entry.about, entry.source]
         assert cells[3] == (entry.needs.replace('"', "`") or "–")
         assert cells[4] == entry.costs
+        assert cells[5] == " ".join(SHORT[setting] for setting in entry.settings)
+        assert cells[6] == ", ".join(f"{domain}s" for domain in entry.domains)
 
 
 def test_names_are_known_whatever_their_case():

@@ -18,7 +18,7 @@ from augtree.tasks import TASKS
 from augtree.transforms import Identity
 from support.blobs import same
 from support.contrastive import task as contrastive
-from support.methods import fitting, grouped, grouped_graphs, quick, task
+from support.methods import TRAINED, fitting, grouped, grouped_graphs, quick, task
 
 TRAININGS = {
     "randaugment-tuned": 3,  # a magnitude each
@@ -41,10 +41,10 @@ TRAININGS = {
 """Trainings that each takes with the options of `quick`."""
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "pretrained"])  # needs a file of weights
-def test_a_method_trains_repeatably_and_costs_what_it_counts(name):
+@pytest.mark.parametrize(("name", "setting"), TRAINED)
+def test_a_method_trains_repeatably_and_costs_what_it_counts(name, setting):
     method = quick(name)
-    asked, data = fitting(method)
+    asked, data = fitting(method, setting)
     method.check(asked, data)
     trainer = asked.prepare(data)
     with torch.random.fork_rng():
@@ -131,6 +131,21 @@ def test_methods_in_a_comparison_by_name_and_as_values_resume_to_the_same_rows(t
     (tmp_path / "comparison.json").unlink()
     again = resume(tmp_path, data=data, task=asked)
     assert again.rows == found.rows
+
+
+def test_methods_in_a_contrastive_comparison_resume_to_the_same_rows(tmp_path, quick_disk):
+    data, asked = grouped(), contrastive(options={"width": 2}, steps=3)
+    found = compare(data, asked, {name: name for name in ("none", "lisa", "scale")}, seeds=1, out=tmp_path)
+    assert found.published == ["lisa", "scale"]
+    rows = {row["policy"]: row for row in found.rows}
+    assert rows["scale"]["p Rotate"] != 0.5
+    assert rows["lisa"]["cost"] == rows["none"]["cost"]
+    trainer = asked.prepare(data)
+    for name in ("lisa", "scale"):
+        state, _ = METHODS[name]().fit(trainer, 0)
+        assert rows[name]["test"] == trainer.measures(state, data.indices("test"))["accuracy"]
+    (tmp_path / "comparison.json").unlink()
+    assert resume(tmp_path, data=data, task=asked).rows == found.rows
 
 
 def test_a_method_that_does_not_fit_is_refused_before_anything_runs(tmp_path):

@@ -5,9 +5,12 @@ import pytest
 import torch
 
 from augtree.baselines.differentiable import LIMITS, NAMES
+from augtree.baselines.loop import Batch
 from augtree.baselines.scale import Scale, entropy, relaxed_bernoulli, straight_through
 from augtree.errors import ArgumentError
 from augtree.keys import Key
+from augtree.tasks.contrastive_losses import nt_xent
+from support.contrastive import task as contrastive
 from support.methods import grouped, task
 
 OPS = len(NAMES)
@@ -112,6 +115,61 @@ def test_the_entropy_keeps_what_the_loss_alone_would_shrink():
     rows = [Scale(strength=strength, rate=0.05).fit(asked.prepare(grouped()), 0)[1] for strength in (0.0, 1.0)]
     weak, strong = (np.mean([row[f"m {name}"] for name in NAMES]) for row in rows)
     assert strong > weak + 0.1
+
+
+# ---- contrastive training
+
+
+def contrastive_batch(views="both"):
+    """A trainer, and a batch of smooth pictures, both views of each."""
+    trainer = contrastive(options={"width": 2}, views=views).prepare(grouped())
+    x = pictures(4)
+    return trainer, Batch(torch.stack([x, x], 1), torch.zeros(4).long(), np.arange(4), np.arange(4), 3, 1)
+
+
+def contrastive_loss(method, trainer, batch, learned):
+    """NT-Xent of both views after a smooth map, in double precision."""
+    made = method.inputs(trainer, batch, learned).flatten(2)
+    weights = torch.randn(made.shape[2], 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    one, two = torch.tanh((made - 128) @ weights / 300).unbind(1)
+    return nt_xent(one, two, 0.5).mean()
+
+
+def test_each_view_has_a_composition_of_its_own(monkeypatch):
+    seen = []
+    monkeypatch.setattr("augtree.baselines.scale.compose", lambda x, values, fill: seen.append(values) or x)
+    method = Scale(p=0.99)
+    for views, drawn in (("both", 2), ("one", 1)):
+        seen.clear()
+        trainer, batch = contrastive_batch(views)
+        made = method.inputs(trainer, batch, method.start().double())
+        assert torch.equal(made, batch.inputs)  # which `compose` here leaves as they are
+        assert len(seen) == drawn
+    both = seen[0]
+    trainer, batch = contrastive_batch()
+    seen.clear()
+    method.inputs(trainer, batch, method.start().double())
+    assert not torch.isclose(seen[0], seen[1]).any(1).all()
+    assert torch.equal(seen[1], both)  # the second is changed where the task leaves the first
+
+
+@pytest.mark.parametrize("views", ["both", "one"])
+def test_the_contrastive_loss_has_the_gradient_of_finite_differences(views):
+    method, (trainer, batch) = Scale(p=0.8), contrastive_batch(views)
+    learned = method.start().double()
+    learned[1] += torch.linspace(-1, 1, OPS)
+    loss = lambda m: contrastive_loss(method, trainer, batch, torch.stack([learned[0], m]))  # noqa: E731
+    magnitudes = learned[1].clone().requires_grad_()
+    loss(magnitudes).backward()
+    assert torch.allclose(magnitudes.grad, differences(loss, learned[1]), atol=1e-7)
+    assert (magnitudes.grad.abs() > 1e-5).all()
+
+
+def test_the_contrastive_loss_shrinks_what_the_entropy_does_not_hold():
+    data, asked = grouped(), contrastive(options={"width": 2}, steps=30)
+    rows = [Scale(strength=strength, rate=0.05).fit(asked.prepare(data), 0)[1] for strength in (0.0, 5.0)]
+    weak, strong = (np.mean([row[f"m {name}"] for name in NAMES]) for row in rows)
+    assert weak < 0.5 < strong
 
 
 @pytest.mark.parametrize("options", [{"strength": -1}, {"rate": 11}, {"temperature": 0}, {"p": 1}, {"magnitude": 0}])

@@ -47,6 +47,19 @@ def test_search_compare_and_evaluate(folder, tmp_path):
     assert [line["row"] for line in found["lines"]] == ["random encoder", "none", "simclr", "run"]
 
 
+def test_methods_by_name(folder, tmp_path, quick_disk):
+    names = ["none", "lisa", "Scale"]
+    found = last(invoke("compare", folder, *names, *QUICK, "--seeds", 1, "--out", tmp_path / "c", "--json"))
+    assert [line["policy"] for line in found["lines"]] == names
+    how = [*QUICK, "--protocol", "linear", "--seeds", 1]
+    found = last(invoke("evaluate", folder, *names, *how, "--out", tmp_path / "e", "--json"))
+    assert [line["row"] for line in found["lines"]] == ["random encoder", *names]
+    assert "lisa: trained with the labels of the training samples, unlike other rows." in found["notes"]
+    assert found["seen"] == 0  # test samples alone are judged
+    with pytest.raises(ArgumentError, match="policies/longer must be a policy, .*: controls are for compare"):
+        invoke("evaluate", folder, "longer", *how, "--out", tmp_path / "f")
+
+
 def test_a_forest(folder, tmp_path):
     quick = ["--method", "paper", "--set", "train=0.5", "--depth", 1, "--space", "simclr"]
     last(invoke("forest", folder, *QUICK, *quick, "--alpha", 1, "--out", tmp_path / "f", "--json"))

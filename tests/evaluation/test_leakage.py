@@ -8,6 +8,8 @@ import pytest
 
 import augtree as at
 from augtree import Tree
+from augtree.baselines.lisa import Lisa
+from augtree.baselines.scale import Scale
 from augtree.errors import ArgumentError, DataError, RunError
 from augtree.evaluation.leakage import (
     find_known_labels,
@@ -15,11 +17,12 @@ from augtree.evaluation.leakage import (
     known_to_run,
     known_to_runs,
     labelled_training,
+    note_of_label_readers,
     note_of_optimistic_rows,
     run_of,
     with_all_labels,
 )
-from augtree.evaluation.protocols import find_protocol
+from augtree.evaluation.protocols import PROTOCOLS, find_protocol
 from augtree.policies.presets import find
 from augtree.search import Density
 from augtree.tasks import Classification, Contrastive
@@ -225,6 +228,22 @@ def test_none_leaves_nothing_out_and_names_the_runs_that_this_flatters(few_and_o
     assert note == f"{runs['few']} were made with labels that this judges by: their rows are optimistic."
     assert meaning("none", {"t": TREE, "n": "none"}, data) == (set(), [])
     assert meaning("none", {"t": runs["few"]}, data, "linear") == (set(), [])  # judged on test samples
+
+
+def test_none_names_the_methods_whose_encoders_are_trained_with_labels_that_this_judges_by():
+    data, given = at.data.load("digits", train=60, val=20), {"l": "lisa", "s": "scale", "n": "none"}
+    methods = {"l": Lisa(), "s": Scale(), "n": find("none")}
+    assert set(known_to_policies(given, methods, data)) == of(data)
+    assert known_to_policies({"s": "scale"}, methods, data).tolist() == []
+    told = {name: find_known_labels("none", given, methods, data, find_protocol(name)).notes for name in PROTOCOLS}
+    assert told.pop("graphcl") == told.pop("tree-paper")
+    assert told == {"linear": [], "svm": []}  # judged on test samples
+    (note,) = find_known_labels("none", given, methods, data, find_protocol("graphcl")).notes
+    assert note == "l were made with labels that this judges by: their rows are optimistic."
+    assert note_of_label_readers(methods) == [
+        "l: trained with the labels of the training samples, unlike other rows."
+    ]
+    assert note_of_label_readers({"s": Scale(), "n": find("none")}) == []
 
 
 def test_train_and_val_and_a_folder_are_beside_what_the_runs_used(few_and_other):

@@ -42,11 +42,14 @@ def test_a_method_trains_an_encoder_and_is_judged_as_a_policy_is():
     policy = at.evaluate(GRAPHS, QUICK, {"policy": DROP}, **how, known_labels="none")
     assert accuracies(found, "method") == accuracies(policy, "policy")
     assert found.seen == 0
+    assert not any("with the labels" in note for note in found.notes)
 
 
 def test_one_that_reads_labels_is_judged_on_other_samples():
     found = at.evaluate(GRAPHS, QUICK, {"method": Peeping()}, seeds=[1], protocol="tree-paper")
     assert found.seen == len(GRAPHS.indices("train")) + len(GRAPHS.indices("val"))
+    told = "method: trained with the labels of the training samples, unlike other rows."
+    assert told in found.notes
 
 
 def test_one_that_does_not_fit_is_refused():

@@ -8,6 +8,7 @@ import pytest
 from augtree.baselines import METHODS
 from augtree.baselines.loop import Batch
 from augtree.tasks import Classification, SemiSupervised
+from augtree.transforms import Identity
 from support.blobs import blobs
 from support.contrastive import graphs
 from support.contrastive import task as contrastive
@@ -20,6 +21,13 @@ OPTIONS = {
     "paper": {"depth": 1},
 }
 """What makes them quick; the others are as a name means them."""
+TRAINED = [
+    (name, setting)
+    for name, method in METHODS.items()
+    for setting in sorted({method.settings[0], "contrastive"} & {*method.settings})
+    if name != "pretrained"
+]
+"""Methods and settings to train them in; `pretrained` needs a file of weights."""
 OPTIONAL = {"fast-autoaugment": "optuna"}
 """The package that a method needs."""
 
@@ -48,14 +56,15 @@ def grouped_graphs():
     return replace(data, groups=np.arange(len(data)) // 2 % 2, group_names=("a", "b"))
 
 
-def fitting(method):
-    """A task and data that a method fits."""
+def fitting(method, setting=None):
+    """A task and data that a method fits, by default of its first setting."""
+    setting = setting or method.settings[0]
     data = grouped() if "image" in method.domains else grouped_graphs()
     images = {"model": "cnn", "options": {"width": 2}}
     model = images if data.domain == "image" else {"model": "gin", "options": {"hidden": 4}}
-    if "supervised" in method.settings:
+    if setting == "supervised":
         return task(**model), data
-    if "contrastive" in method.settings:
+    if setting == "contrastive":
         return contrastive(**model, steps=STEPS, batch_size=SIZE), data
     options = {**model, "steps": STEPS, "batch_size": SIZE, "lr": 0.05, "device": "cpu"}
     return SemiSupervised(**options), data.with_labels(24)
@@ -78,6 +87,7 @@ def task(**more):
 
 
 def batch_of(trainer, rows, step=3, seed=1):
-    """A batch of these samples, unchanged."""
+    """A batch of these samples, unchanged; of both views in contrastive training."""
     rows = np.asarray(rows)
-    return Batch(trainer.samples_on_device(rows), trainer.labels_of(rows), rows, rows, step, seed)
+    inputs = trainer.augmented(Identity(), rows, rows, seed)
+    return Batch(inputs, trainer.labels_of(rows), rows, rows, step, seed)

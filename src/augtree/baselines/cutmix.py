@@ -2,7 +2,8 @@
 
 Yun, Han, Oh, Chun, Choe and Yoo, "CutMix: Regularization Strategy to Train Strong Classifiers with Localizable
 Features", ICCV 2019. A share is drawn from Beta(alpha, alpha), the box has the rest of the area, its middle is
-anywhere in the picture; what lies outside is cut off, and the share is corrected for that.
+anywhere in the picture; what lies outside is cut off, and the share is corrected for that. The defaults are those
+with which the authors train on CIFAR (github.com/clovaai/CutMix-PyTorch: beta 1, cutmix_prob 0.5).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from augtree.baselines.base import Baseline
-from augtree.baselines.loop import Batch, fit_by, outputs_of, shares
+from augtree.baselines.loop import Batch, fit_by, shares
 from augtree.baselines.mixup import partners, soft_loss
 from augtree.errors import number
 from augtree.tasks.trainer import Trainer
@@ -45,7 +46,7 @@ class CutMix(Baseline):
     alpha: float = 1.0
     """Shares are drawn from Beta(alpha, alpha)."""
     p: float = 0.5
-    """The share of the steps that are mixed: a half, as the authors train on CIFAR."""
+    """The share of the steps that are mixed: the authors have 0.5 for CIFAR and 1 for ImageNet."""
 
     def __post_init__(self) -> None:
         number("alpha", self.alpha, 0, 100, open_low=True)
@@ -57,8 +58,7 @@ class CutMix(Baseline):
     def loss(self, trainer: Trainer, batch: Batch) -> Tensor:
         """The loss of a batch, which is mixed with probability p."""
         if batch.key_of_step("cutmix apply").uniform()[0] >= self.p:
-            outputs = outputs_of(trainer, batch.inputs, len(batch.labels))
-            return trainer.output_losses(outputs, batch.labels).mean()
+            return trainer.step_losses(batch.inputs, batch.labels).mean()
         height, width = batch.inputs.shape[2:]
         partner = torch.from_numpy(partners(batch, "cutmix partner"))
         left, top, right, bottom = box = self.box(batch, height, width)

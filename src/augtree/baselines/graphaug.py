@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from augtree.baselines.base import Baseline
 from augtree.baselines.graph_generator import Generated, Generator
-from augtree.baselines.learning import Learner, preprocessed
+from augtree.baselines.loop import Learner, descend, preprocessed
 from augtree.baselines.partners import drawn_partners, label_numbers
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, number, whole_number
@@ -101,7 +101,8 @@ class GraphAug(Baseline):
         seed = seed_of(seed, "graphaug reward")
         with trainer.deterministically(), seeded(seed, trainer.device):
             model = SameLabel(trainer.inputs().channels)
-            Learner(model, trainer, adam=True).fit(rates, pair_losses(trainer, model, len(rates), seed))
+            losses = pair_losses(trainer, model, len(rates), seed)
+            descend([Learner(model, trainer, adam=True)], rates, losses)
         return model.eval()
 
     def generator(self, trainer: Trainer, reward: SameLabel, seed: int) -> tuple[Generator, dict[str, float]]:
@@ -111,7 +112,7 @@ class GraphAug(Baseline):
         with trainer.deterministically(), seeded(seed, trainer.device):
             model = Generator(trainer.inputs().channels, self.length)
             losses = self.policy_losses(trainer, model, reward, len(rates), seed, figures)
-            Learner(model, trainer, adam=True).fit(rates, losses)
+            descend([Learner(model, trainer, adam=True)], rates, losses)
         kept, changed = np.mean(figures[-max(1, len(figures) // 10) :], axis=0)
         return model.eval(), {"label kept": float(kept), "elements changed": float(changed)}
 

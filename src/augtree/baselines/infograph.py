@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from augtree.baselines.base import Baseline
-from augtree.baselines.learning import Learner, preprocessed, train_by
+from augtree.baselines.loop import Learner, preprocessed, train_by
 from augtree.data import Dataset
 from augtree.errors import ArgumentError
 from augtree.models.graph import GraphModel

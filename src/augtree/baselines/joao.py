@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from augtree.baselines.base import Baseline
-from augtree.baselines.learning import Learner, train_by
+from augtree.baselines.loop import Learner, train_by
 from augtree.errors import number, true_or_false
 from augtree.keys import Key
 from augtree.models import Model
@@ -38,7 +38,10 @@ class Joao(Baseline):
     The encoder lowers the contrastive loss under a distribution P over pairs of Identity and GraphCL's four. After
     each epoch, P moves to raise that loss, less gamma / 2 times its squared distance from the uniform distribution:
     one step of gradient ascent, then the projection onto the simplex. The loss of each pair is measured on one batch,
-    by the encoder in eval mode.
+    by the encoder in eval mode; the authors' code takes a fifth of the batches, in training mode.
+
+    The defaults of `gamma` and `rate` are those of that code (github.com/Shen-Lab/GraphCL_Automated: gamma 0.1, beta
+    1), whose scripts leave gamma to be chosen for each data set.
 
     Where the task leaves one view as it is (`views="one"`, as in the protocol graphcl), P is over the transforms of
     the other. With `heads` it is JOAOv2: each transform has a projection of its own, and all samples of a step have

@@ -1,17 +1,18 @@
-"""A whole training with another loss: the same samples, rates and random draws as `Trainer.fit`."""
+"""Training by a loss of a method's own: of the task's model, of networks beside it, or of these alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from augtree.keys import Key
 from augtree.tasks.trainer import Trainer
+from augtree.training.optimizers import AdamW, Optimizer, ParameterVector, Sgd
 from augtree.training.sampling import Order, Rows
 from augtree.training.state import State, seed_of, seeded
 from augtree.transforms import Identity
@@ -23,7 +24,7 @@ class Batch:
     """What the loss of a step may depend on."""
 
     inputs: Any
-    """The samples after preprocessing and policy: pictures uint8 on the device, or a batch of graphs."""
+    """The samples after preprocessing and policy, as the trainer makes them, on the device."""
     labels: Tensor
     """Their labels, on the device."""
     rows: Rows
@@ -48,6 +49,64 @@ StepLoss = Callable[[Batch], Tensor]
 """The loss of a step."""
 
 
+class Learner:
+    """A network beside the model, with an optimizer: the task's, or AdamW without weight decay."""
+
+    def __init__(self, network: nn.Module, trainer: Trainer, adam: bool = False) -> None:
+        self.network = network.to(trainer.device)
+        self.weights = ParameterVector(self.network)
+        task = trainer.task
+        decay = 0.0 if adam else task.effective_weight_decay
+        self.optimizer: Optimizer = (
+            AdamW(self.weights, decay)
+            if adam or task.optimizer == "adamw"
+            else Sgd(self.weights, task.momentum, decay)
+        )
+
+
+def descend(
+    learners: Sequence[Trainer | Learner], rates: Sequence[float], losses: Iterable[Tensor], first: int = 0
+) -> None:
+    """Lower each of these losses by a step, one for each rate; the next is computed when the last step is done."""
+    scalars = [each.optimizer.scalars(rates, first).to(each.weights.values.device) for each in learners]
+    for loss, *rows in zip(losses, *scalars, strict=True):
+        for each in learners:
+            each.weights.grads.zero_()
+        loss.backward()
+        with torch.no_grad():
+            for each, row in zip(learners, rows, strict=True):
+                each.optimizer.update(each.weights, row)
+
+
+def train_by(
+    trainer: Trainer,
+    state: State,
+    rates: Sequence[float],
+    seed: int,
+    batches: Iterable[tuple[Any, int]],
+    loss: Callable[[Any], Tensor],
+    beside: Learner | None = None,
+) -> State:
+    """Train on by a loss of the method's own, a step for each rate, as `Trainer.train` does by the task's.
+
+    Each batch comes with the number of samples in it that go through the model; `beside` is trained at the same time.
+    Steps are in Python: none is recorded.
+    """
+
+    def losses() -> Iterator[Tensor]:
+        for inputs, samples in batches:
+            yield loss(inputs)
+            trainer.passes.forward += samples
+            trainer.passes.backward += samples
+
+    learners: list[Trainer | Learner] = [trainer] if beside is None else [trainer, beside]
+    with trainer.deterministically(), seeded(seed_of(seed, "model", state.step), trainer.device):
+        trainer.load(state)
+        trainer.model.train()
+        descend(learners, rates, losses(), state.step)
+        return trainer.snapshot(state.step + len(rates))
+
+
 def fit_by(
     trainer: Trainer,
     seed: int,
@@ -58,30 +117,34 @@ def fit_by(
     passes: int = 1,
     after: Callable[[Batch], object] | None = None,
 ) -> State:
-    """A training of the task's length whose steps have this loss, in Python: no step is recorded.
+    """A training of the task's length by another loss: the same samples, rates and draws as `Trainer.fit`.
 
     `passes` is how often a sample goes through the model in a step. `after` is called when a step is done.
     """
-    rows, policy = trainer.rows, Identity() if policy is None else policy
-    order = trainer.order_of(rows, seed) if order is None else order
-    steps, size = trainer.total_steps, min(trainer.task.batch_size, len(rows))
-    with trainer.deterministically(), seeded(seed_of(seed, "model", 0), trainer.device):
-        trainer.load(trainer.fresh(seed))
-        trainer.model.train()
-        scalars = trainer.optimizer.scalars(trainer.task.rates(steps), 0).to(trainer.device)
-        batches = trainer.batches(policy, rows, order, seed, 0, steps)
-        for step, (inputs, labels) in enumerate(batches):
-            chosen, draws = order(step * size, size)
-            batch = Batch(inputs, labels, chosen, draws, step, seed)
-            trainer.weights.grads.zero_()
-            step_loss(batch).backward()
-            with torch.no_grad():
-                trainer.optimizer.update(trainer.weights, scalars[step])
-            trainer.passes.forward += passes * len(labels)
-            trainer.passes.backward += passes * len(labels)
+
+    def batches() -> Iterator[tuple[Batch, int]]:
+        for batch in batches_of(trainer, seed, Identity() if policy is None else policy, order):
+            yield batch, passes * len(batch.labels)
             if after is not None:
                 after(batch)
-        return trainer.snapshot(steps)
+
+    rates = trainer.task.rates(trainer.total_steps)
+    return train_by(trainer, trainer.fresh(seed), rates, seed, batches(), step_loss)
+
+
+def batches_of(trainer: Trainer, seed: int, policy: Policy, order: Order | None = None) -> Iterator[Batch]:
+    """The batches of a training of the task's length."""
+    rows, steps = trainer.rows, trainer.total_steps
+    order = trainer.order_of(rows, seed) if order is None else order
+    size = min(trainer.task.batch_size, len(rows))
+    for step, (inputs, labels) in enumerate(trainer.batches(policy, rows, order, seed, 0, steps)):
+        yield Batch(inputs, labels, *order(step * size, size), step, seed)
+
+
+def preprocessed(trainer: Trainer, rows: Rows, draw_ids: Rows, seed: int) -> Any:
+    """Samples after the task's preprocessing alone."""
+    batch = trainer.samples_on_device(rows)
+    return trainer.apply_policy(trainer.preprocess, batch, rows, draw_ids, seed_of(seed, "preprocess"))
 
 
 def outputs_of(trainer: Trainer, inputs: Any, count: int) -> Tensor:

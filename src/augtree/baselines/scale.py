@@ -10,6 +10,9 @@ Simplified: the nine operations of `differentiable`, in one order; their descent
 training loss alone would shrink every augmentation to nothing. Against that stands here the entropy of what is drawn,
 that is of the Bernoulli draw and of the uniform one, times `strength`; the paper derives its own regulariser from a
 PAC-Bayes bound. So figures need not agree with the paper's.
+
+In contrastive training a composition is drawn for each view, and the loss is that of the two views: the reading here
+of a comparison whose paper says no more. That loss, too, is lowest where nothing is augmented.
 """
 
 from __future__ import annotations
@@ -24,9 +27,10 @@ from torch import Tensor
 
 from augtree.baselines.base import Baseline
 from augtree.baselines.differentiable import LIMITS, NAMES, compose
-from augtree.baselines.loop import Batch, fit_by, outputs_of
+from augtree.baselines.loop import Batch, fit_by
 from augtree.errors import number
 from augtree.keys import Key
+from augtree.tasks.contrastive import ContrastiveTrainer
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
 
@@ -46,8 +50,9 @@ class Scale(Baseline):
     about = "a composition whose probabilities and magnitudes are learned by gradient descent with the model"
     source = "Chatzipantazis et al. 2023, TMLR"
     costs = "1, with slower steps"
-    settings = ("supervised",)
+    settings = ("supervised", "contrastive")
     domains = ("image",)
+    uses_labels = False  # in contrastive training
 
     strength: float = 0.02
     """The weight of the entropy, which keeps the augmentation from vanishing."""
@@ -72,16 +77,14 @@ class Scale(Baseline):
         descent = torch.optim.Adam([learned], lr=self.rate)
 
         def loss(batch: Batch) -> Tensor:
-            pictures = self.augmented(batch.inputs.float(), learned, batch.key("scale"), trainer.data.fill)
-            outputs = outputs_of(trainer, pictures, len(batch.labels))
-            losses: Tensor = trainer.output_losses(outputs, batch.labels)
+            losses = trainer.step_losses(self.inputs(trainer, batch, learned), batch.labels)
             return losses.mean() - self.strength * entropy(learned).mean()
 
         def learn(_: Batch) -> None:
             descent.step()
             descent.zero_grad()
 
-        state = fit_by(trainer, seed, loss, after=learn)
+        state = fit_by(trainer, seed, loss, passes=trainer.views, after=learn)
         p, magnitude = learned.detach().sigmoid().tolist()
         figures = {f"p {name}": value for name, value in zip(NAMES, p, strict=True)}
         return state, figures | {f"m {name}": value for name, value in zip(NAMES, magnitude, strict=True)}
@@ -89,6 +92,16 @@ class Scale(Baseline):
     def start(self) -> Tensor:
         """The logits of probabilities and of magnitudes, [2, operations]."""
         return torch.tensor([[self.p], [self.magnitude]]).logit().repeat(1, len(NAMES))
+
+    def inputs(self, trainer: Trainer, batch: Batch, learned: Tensor) -> Tensor:
+        """The pictures of a step after their compositions; in contrastive training both views of each."""
+        pictures, fill = batch.inputs.to(learned), trainer.data.fill
+        if not isinstance(trainer, ContrastiveTrainer):
+            return self.augmented(pictures, learned, batch.key("scale"), fill)
+        views = list(pictures.unbind(1))
+        for i in trainer.augmented_views:
+            views[i - 1] = self.augmented(views[i - 1], learned, batch.key(f"scale {i}"), fill)
+        return torch.stack(views, 1)
 
     def augmented(self, pictures: Tensor, learned: Tensor, key: Key, fill: float) -> Tensor:
         """Pictures after a composition drawn for each."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from augtree.baselines.catalogue import is_method
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.options import make_task, with_options
 from augtree.cli.values import policies_by_name
@@ -28,7 +29,8 @@ def check_evaluate(policies: list[str] | None, protocol: str | None, known_label
     if protocol is not None:
         find_protocol(protocol)
     for policy in policies_by_name(policies or []).values():
-        find(policy)
+        if not is_method(policy):
+            find(policy)
     check_known_labels(known_labels)
     check_run_folder(out, "evaluate")
 
@@ -49,8 +51,8 @@ def evaluate(
     policies: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Policy files, folders of runs, and names (default: none, and simclr or graphcl; for a run also its"
-            " tree)."
+            help="Policy files, folders of runs, and names of policies and contrastive methods (default: none, and"
+            " simclr or graphcl; for a run also its tree)."
         ),
     ] = None,
     protocol: Annotated[

@@ -23,7 +23,13 @@ from augtree.baselines.methods import (
 )
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, TaskError, whole_number
-from augtree.evaluation.leakage import KnownLabels, find_known_labels, is_name, note_of_labelled_weights
+from augtree.evaluation.leakage import (
+    KnownLabels,
+    find_known_labels,
+    is_name,
+    note_of_label_readers,
+    note_of_labelled_weights,
+)
 from augtree.evaluation.protocols import USUAL, Protocol, find_protocol, folds_of, judge_fold, judged_rows
 from augtree.evaluation.result import Evaluation, failures
 from augtree.forests import Weighted
@@ -142,7 +148,7 @@ def evaluate_methods(
         table = EncoderTable(trainer, protocol, known, workers)
         run.meter = lambda: table.passes
         excluded = len(np.intersect1d(judged_rows(protocol, data), known.rows))
-        notes = [*run.notes, *known.notes, *note_of_labelled_weights(task)]
+        notes = [*run.notes, *known.notes, *note_of_labelled_weights(task), *note_of_label_readers(methods)]
         notes.append(describe(protocol, task, data, excluded))
         encoders = {**table.untrained(), **{name: table.trained(method) for name, method in methods.items()}}
         trainings = len(encoders) * len(seeds)

@@ -50,7 +50,8 @@ def find_known_labels(
     if known_labels == AUTO:
         return KnownLabels(known_to_policies(policies, methods, data), notes_of_labelled_runs(policies.values()))
     if known_labels == NONE:
-        return KnownLabels(np.zeros(0, np.int64), note_of_optimistic_rows(policies.values(), protocol, data))
+        notes = note_of_optimistic_rows(policies.values(), protocol, data, label_readers(methods))
+        return KnownLabels(np.zeros(0, np.int64), notes)
     if known_labels == BOTH_SPLITS:
         own = [data.indices("train"), data.indices("val")]
     else:
@@ -116,9 +117,15 @@ def known_to_runs(policies: Iterable[PolicyLike], data: Dataset) -> Rows:
     return np.unique(np.concatenate([np.zeros(0, np.int64), *(known_to_run(folder, data) for folder in folders)]))
 
 
-def note_of_optimistic_rows(policies: Iterable[PolicyLike], protocol: Protocol, data: Dataset) -> list[str]:
-    """A note that names the runs which have used labels of judged samples, where none is left out."""
-    judged, names = judged_rows(protocol, data), []
+def note_of_optimistic_rows(
+    policies: Iterable[PolicyLike], protocol: Protocol, data: Dataset, readers: Sequence[str] = ()
+) -> list[str]:
+    """A note that names the runs which have used labels of judged samples, where none is left out.
+
+    `readers` are the rows whose encoders are trained with the labels of the training samples.
+    """
+    judged = judged_rows(protocol, data)
+    names = list(readers) if np.isin(judged, data.indices("train")).any() else []
     for folder in dict.fromkeys(run_of(policy) for policy in policies):
         try:
             if folder is not None and np.isin(known_to_run(folder, data), judged).any():
@@ -127,6 +134,17 @@ def note_of_optimistic_rows(policies: Iterable[PolicyLike], protocol: Protocol, 
             names.append(str(folder))
     rule = "were made with labels that this judges by: their rows are optimistic"
     return [f"{', '.join(names)} {rule}."] if names else []
+
+
+def label_readers(methods: Mapping[str, Method]) -> list[str]:
+    """The rows whose encoders are trained by a method that reads the labels of training samples."""
+    return [name for name, method in methods.items() if isinstance(method, Baseline) and method.uses_labels]
+
+
+def note_of_label_readers(methods: Mapping[str, Method]) -> list[str]:
+    """A note that names the rows whose encoders are trained with labels, beside others that are not."""
+    names = ", ".join(label_readers(methods))
+    return [f"{names}: trained with the labels of the training samples, unlike other rows."] if names else []
 
 
 def is_name(policy: PolicyLike) -> bool:

@@ -176,10 +176,15 @@ class ContrastiveTrainer(Trainer):
             return super().split(inputs, size)
         return list(zip(*(parts_of(view, size) for view in inputs), strict=True))
 
+    @property
+    def augmented_views(self) -> tuple[int, ...]:
+        """The views that a policy changes."""
+        return (1, 2) if self.task.views == "both" else (2,)
+
     def view(self, policy: Policy, index: int, rows: Rows, draw_ids: Rows, seed: int) -> Any:
         """The first or the second view, with draws of its own."""
         seed = seed_of(seed, "view", index)
-        if index == 2 or self.task.views == "both":
+        if index in self.augmented_views:
             return super().augmented(policy, rows, draw_ids, seed)
         return self.apply_policy(
             self.preprocess, self.samples_on_device(rows), rows, draw_ids, seed_of(seed, "preprocess")
