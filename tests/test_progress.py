@@ -32,6 +32,7 @@ SHOWN = [
     (Working("training"), []),
     (RowTrained("mine", 1, {}, "TaskError: it diverged"), ["mine, seed 1: failed: TaskError: it diverged"]),
     (RowTrained("mine", 2, {"test": 0.5, "worst_group": None}), ["mine, seed 2: test 0.5000"]),
+    (RowTrained("mine", 3, {"tree": "Rotate", "test": 0.5}), ["mine, seed 3: tree Rotate, test 0.5000"]),
     (GroupStarted("a", 1, 2, "80 pictures"), ["\nGroup a (1 of 2): 80 pictures"]),
     (GroupFinished("a", 1, 2, "empty", 3.25), ["Group a (1 of 2 done): empty, 3.2 trainings."]),
     (TrunkTrained(5), []),

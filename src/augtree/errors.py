@@ -139,6 +139,10 @@ class OutOfMemoryError(AugtreeError, MemoryError):
     """A training does not fit into the memory of its device."""
 
 
+class DeviceError(AugtreeError, RuntimeError):
+    """A GPU has failed: nothing more can be computed on it in this process."""
+
+
 MEMORY_TEXTS = (
     "can't allocate memory",
     "not enough memory",
@@ -158,6 +162,13 @@ def lacks_memory(error: BaseException) -> bool:
     # The end of a CUDA graph hides what was raised while it was recorded.
     kinds = [kind.__name__ for each in (error, error.__context__) for kind in type(each).__mro__]
     return "OutOfMemoryError" in kinds or any(text in str(error) for text in MEMORY_TEXTS)
+
+
+def device_failed(error: BaseException) -> bool:
+    """Whether an error is of a GPU, after which every further call in this process fails, too."""
+    if not isinstance(error, RuntimeError) or isinstance(error, AugtreeError) or lacks_memory(error):
+        return False
+    return "AcceleratorError" in [kind.__name__ for kind in type(error).__mro__] or "CUDA error" in str(error)
 
 
 class CheckError(AugtreeError, AssertionError):

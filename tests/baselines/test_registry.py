@@ -14,6 +14,7 @@ from augtree.baselines.registry import restore
 from augtree.comparison import compare, resume
 from augtree.errors import ArgumentError, RunError
 from augtree.policies.codec import Reader
+from augtree.runs.events import RowTrained
 from augtree.tasks import TASKS
 from augtree.transforms import Identity
 from support.blobs import same
@@ -57,6 +58,7 @@ def test_a_method_trains_repeatably_and_costs_what_it_counts(name, setting):
     assert same(again, state)  # whatever state the generators are in
     assert other_row == row
     json.dumps(row, allow_nan=False)
+    RowTrained(name, 1, row).describe()  # figures may be texts
     assert not torch.equal(method.fit(trainer, 2)[0].tensors["weights"], state.tensors["weights"])
     assert not torch.equal(trainer.fit(Identity(), 1).tensors["weights"], state.tensors["weights"])
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from augtree.errors import RunError, TaskError
+from augtree.errors import DeviceError, RunError, TaskError
 from augtree.runs.failures import LONGEST_REASON, BudgetSpentError, attempt
 
 
@@ -36,3 +36,18 @@ def test_a_reason_is_one_short_line():
 def test_what_ends_a_run_is_no_failure_of_the_work(stop):
     with pytest.raises(stop):
         attempt(raising(stop("the end")))
+
+
+@pytest.mark.parametrize("error", [
+    torch.AcceleratorError("an illegal memory access was encountered\nmore"),
+    RuntimeError("CUDA error: an illegal memory access was encountered\nmore"),
+])  # fmt: skip
+def test_a_gpu_that_fails_ends_a_run_since_every_later_training_would_fail_too(error):
+    with pytest.raises(DeviceError, match=r"the GPU failed \(.*encountered\): nothing more .* resume the run$"):
+        attempt(raising(error))
+
+
+def test_a_gpu_without_memory_lacks_memory_and_has_not_failed():
+    with pytest.raises(RuntimeError) as caught:
+        attempt(raising(RuntimeError("CUDA error: out of memory")))
+    assert not isinstance(caught.value, DeviceError)

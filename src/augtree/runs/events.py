@@ -109,7 +109,8 @@ class RowTrained(Event):
 
     policy: str
     seed: int
-    figures: Mapping[str, float | None]
+    figures: Mapping[str, float | str | None]
+    """What a method tells beside the metric may be text, as a tree is."""
     failed: str = ""
 
     @property
@@ -118,7 +119,9 @@ class RowTrained(Event):
         return f"{self.policy}, seed {self.seed}"
 
     def describe(self) -> Sequence[str]:
-        figures = ", ".join(f"{key} {value:.4f}" for key, value in self.figures.items() if value is not None)
+        given = {key: value for key, value in self.figures.items() if value is not None}
+        texts = {key: value if isinstance(value, str) else f"{value:.4f}" for key, value in given.items()}
+        figures = ", ".join(f"{key} {text}" for key, text in texts.items())
         return [f"{self.name}: failed: {self.failed}" if self.failed else f"{self.name}: {figures}"]
 
     def progress(self) -> Progress:

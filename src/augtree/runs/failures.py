@@ -1,7 +1,7 @@
 """The rule for failures.
 
 A candidate, a policy or a training that raises is recorded with its reason, and the run goes on. Only a spent budget,
-a lack of memory or an error of the disk ends a run.
+a lack of memory, a GPU that fails or an error of the disk ends a run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from augtree.errors import RunError, lacks_memory
+from augtree.errors import DeviceError, RunError, device_failed, lacks_memory
 
 Value = TypeVar("Value")
 LONGEST_REASON = 300
@@ -35,9 +35,13 @@ def attempt(work: Callable[[], Value]) -> tuple[Value | None, str]:
     """
     try:
         return work(), ""
-    except (BudgetSpentError, OSError, RunError):
+    except (BudgetSpentError, OSError, RunError, DeviceError):
         raise
     except Exception as error:
         if lacks_memory(error):
             raise
+        if device_failed(error):
+            what = " ".join(str(error).splitlines()[0].split())
+            rule = "nothing more can be computed in this process; what is finished is kept, so resume the run"
+            raise DeviceError(f"the GPU failed ({what}): {rule}") from error
         return None, " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
