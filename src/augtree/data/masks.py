@@ -140,4 +140,4 @@ def centres(length: int, cut: int, count: int | None = None) -> NDArray[np.float
     array([2., 4.])
     """
     many = cut if count is None else count
-    return np.asarray((length - cut) / 2 + (np.arange(many) + 0.5) * (cut / many))
+    return np.asarray((length - cut) / 2 + (np.arange(many) + 0.5) * cut / many)
