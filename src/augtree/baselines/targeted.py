@@ -131,10 +131,13 @@ class Backgrounds:
     def __init__(self, data: Dataset, masks: Masks, rows: Rows, *, same_label: bool, empty: int | None) -> None:
         self.masks, self.labels, self.groups = masks, data.labels.numpy(), data.groups
         self.same_label, self.empty = same_label, empty
-        areas = np.zeros(len(data), np.int64)
-        areas[rows] = masks.take(rows).areas
-        self.has_object = (areas > 0) & (self.labels != empty) if empty is not None else areas > 0
-        usable = (areas > 0) & (areas < masks.height * masks.width) if empty is None else self.labels == empty
+        areas = masks.areas
+        if empty is None:
+            self.has_object = areas > 0
+            usable = self.has_object & (areas < masks.height * masks.width)
+        else:
+            usable = self.labels == empty
+            self.has_object = (areas > 0) & ~usable
         self.candidates = rows[usable[rows]]
         self.cells = {(int(self.labels[row]), int(self.groups[row])) for row in rows}
         self.pools: dict[tuple[int, int], Rows] = {}

@@ -111,6 +111,8 @@ def test_a_turned_picture_has_its_mask_as_it_is_seen(tmp_path):
         exif = Image.Exif()
         exif[0x0112] = 6  # to be turned right
         lying.save(tmp_path / f"{i}.png", exif=exif)
+        if i % 2:
+            lying.save(tmp_path / f"m{i}.png", exif=exif)
     data = read_folder(tmp_path)
     assert np.array_equal(data.samples[:, 0].numpy() > 127, data.masks[:].numpy())
     assert np.array_equal(data.masks[:].numpy(), pixels)
@@ -137,6 +139,7 @@ def test_pictures_that_cannot_be_read_leave_no_mask(tmp_path):
         ("m1.png,", r"line 4: mask 'm1.png' must be as large as its picture, 7x15, got 9x9"),
         (",0 0 7", r"line 4: box must be four numbers, x0 y0 x1 y1, got '0 0 7'"),
         (",a b c d", r"line 4: box must be four numbers, x0 y0 x1 y1, got 'a b c d'"),
+        (',"0,0,2,2"', r"line 4: box must be four numbers, x0 y0 x1 y1, got '0,0,2,2'"),
         (",0 0 8 15", r"line 4: box must be x0 y0 x1 y1 within the picture of 7x15 pixels, .* got '0 0 8 15'"),
         (",3 0 3 15", r"line 4: box must be .* x0 < x1 and y0 < y1, got '3 0 3 15'"),
         (",0 0 2 2;", r"line 4: box must be four numbers, x0 y0 x1 y1, got ''"),

@@ -120,7 +120,7 @@ class Reading:
         out, grid = np.zeros((self.height, self.width), bool), self.grid(height, width)
         for part in cell.split(";"):
             try:
-                box = [float(number) for number in part.replace(",", " ").split()]
+                box = [float(number) for number in part.split()]
             except ValueError:
                 box = []
             if len(box) != 4:
