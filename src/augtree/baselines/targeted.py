@@ -62,10 +62,10 @@ class Targeted(Baseline):
     def check(self, task: Task, data: Dataset) -> None:
         super().check(task, data)
         require_one_label(self.name, data)
-        require_groups(self.name, data)
         if data.masks is None or not data.masks.take(data.indices("train")).bits.any():
             rule = "must have training samples with masks or boxes (columns of index.csv, or masks= of from_arrays)"
             raise ArgumentError(self.name, rule, data.name)
+        require_groups(self.name, data)
         if self.empty is not None:
             one_of(f"{self.name}/empty", self.empty, data.classes)
         if not self.backgrounds(data, data.indices("train")).share:
