@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from augtree.baselines.base import Baseline, require_groups, require_one_label
-from augtree.baselines.loop import Batch, fit_by, outputs_of
+from augtree.baselines.loop import Batch, fit_by
 from augtree.data import Dataset
 from augtree.data.masks import Masks
 from augtree.errors import ArgumentError, number, one_of
@@ -94,8 +94,7 @@ class Targeted(Baseline):
 
     def loss(self, trainer: Trainer, backgrounds: Backgrounds, batch: Batch) -> Tensor:
         """The loss of a batch, some of whose pictures are pasted."""
-        outputs = outputs_of(trainer, self.inputs(trainer, backgrounds, batch), len(batch.labels))
-        return trainer.output_losses(outputs, batch.labels).mean()
+        return trainer.step_losses(self.inputs(trainer, backgrounds, batch), batch.labels).mean()
 
     def inputs(self, trainer: Trainer, backgrounds: Backgrounds, batch: Batch) -> Tensor:
         """A batch, some of whose pictures are pasted: these go through the preprocessing again, by the same draws."""
