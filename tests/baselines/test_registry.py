@@ -28,6 +28,7 @@ TRAININGS = {
     "mixup": 1,
     "cutmix": 1,
     "lisa": 1,
+    "targeted": 1,
     "group-dro": 1,
     "graphaug": 3,  # backwards: the reward model, the generator, the training on its graphs
     "joao": 1,

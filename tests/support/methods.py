@@ -7,6 +7,7 @@ import pytest
 
 from augtree.baselines import METHODS
 from augtree.baselines.loop import Batch
+from augtree.data.masks import Masks
 from augtree.tasks import Classification, SemiSupervised
 from augtree.transforms import Identity
 from support.blobs import blobs
@@ -44,6 +45,16 @@ def grouped(train=48, val=32, test=16):
     return blobs(train, val, test, groups=np.where(np.arange(train + val + test) // 2 % 2, "a", "b"))
 
 
+def masked():
+    """The same pictures with the masks of their squares; every fifth object is not known."""
+    data = grouped()
+    pixels = np.zeros((len(data), 8, 8), bool)
+    for i, label in enumerate(data.labels.tolist()):
+        if i % 5:
+            pixels[(i, *[slice(1, 4) if label == 0 else slice(4, 7)] * 2)] = True
+    return replace(data, masks=Masks.of(pixels))
+
+
 def without_validation():
     """Pictures of which none are for validation."""
     data = blobs()
@@ -59,7 +70,8 @@ def grouped_graphs():
 def fitting(method, setting=None):
     """A task and data that a method fits, by default of its first setting."""
     setting = setting or method.settings[0]
-    data = grouped() if "image" in method.domains else grouped_graphs()
+    pictures = masked if method.name == "targeted" else grouped
+    data = pictures() if "image" in method.domains else grouped_graphs()
     images = {"model": "cnn", "options": {"width": 2}}
     model = images if data.domain == "image" else {"model": "gin", "options": {"hidden": 4}}
     if setting == "supervised":

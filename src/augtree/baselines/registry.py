@@ -20,6 +20,7 @@ from augtree.baselines.paper import Paper
 from augtree.baselines.randaugment_tuned import RandAugmentTuned
 from augtree.baselines.random_tree import RandomTree
 from augtree.baselines.scale import Scale
+from augtree.baselines.targeted import Targeted
 from augtree.baselines.uda import Uda
 from augtree.baselines.untrained import Pretrained, RandomEncoder
 from augtree.errors import RunError, shown
@@ -34,6 +35,7 @@ METHODS: dict[str, type[Baseline]] = {
         Mixup,
         CutMix,
         Lisa,
+        Targeted,
         GroupDro,
         GraphAug,
         Joao,

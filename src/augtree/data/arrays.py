@@ -13,6 +13,7 @@ from torch import Tensor
 from augtree.data.checks import is_graph, same_length
 from augtree.data.dataset import Dataset
 from augtree.data.labels import Ints, in_order, numbered
+from augtree.data.masks import masks_from
 from augtree.data.splits import SPLIT_NAMES, Split, complete_split, make_split, split_number
 from augtree.errors import ArgumentError, nearest
 from augtree.transforms.base import Transform
@@ -30,6 +31,8 @@ def from_arrays(
     seed: int = 0,
     preprocess: Transform | None = None,
     fill: int = 128,
+    masks: Any = None,
+    boxes: Any = None,
 ) -> Dataset:
     """Make a data set of arrays, tensors or PyG graphs.
 
@@ -54,6 +57,10 @@ def from_arrays(
         What is usual for this data whatever the policy (see `Dataset`).
     fill
         The value that geometric operations should leave in uncovered pixels, 0 to 255.
+    masks
+        Where the object of each picture is: [N,H,W], not 0 there; all 0 where it is not known.
+    boxes
+        Boxes around the objects in place of masks: [N,4], x0, y0, x1, y1 in pixels; four zeros where it is not known.
 
     Examples
     --------
@@ -84,6 +91,7 @@ def from_arrays(
         group_names=group_names,
         preprocess=preprocess,
         fill=fill,
+        masks=masks_from(masks, boxes, samples),
         notes=(*notes, *decided),
     )
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from augtree.data.checks import check_labels, check_names, check_numbers, check_samples, place_of, same_length
 from augtree.data.fingerprint import feed
+from augtree.data.masks import Masks, check_masks
 from augtree.data.pictures.cache import from_pickle, gathered, to_pickle
 from augtree.data.splits import SPLITS, UNLABELLED, choose
 from augtree.errors import ArgumentError, printable, whole_number
@@ -58,6 +59,8 @@ class Dataset:
     """Further columns of index.csv."""
     files: tuple[str, ...] = ()
     """The file of each sample, for messages; empty where samples are not from files of their own."""
+    masks: Masks | None = None
+    """Where the object of each picture is, as far as that is known: `masks[rows]` is bool [R,H,W]."""
 
     def __post_init__(self) -> None:
         check_samples(self.samples)
@@ -74,6 +77,7 @@ class Dataset:
             same_length(f"columns/{name}", len(column), len(self))
         if self.files:
             same_length("files", len(self.files), len(self))
+        check_masks(self.masks, self.samples)
         whole_number("fill", self.fill, 0, 255)
         if self.preprocess is not None and self.preprocess.domain not in (self.domain, "any"):
             raise ArgumentError("preprocess", f"must be for {self.domain}s, as the samples are", str(self.preprocess))
@@ -147,6 +151,7 @@ class Dataset:
             groups=self.groups[rows],
             columns={name: tuple(column[i] for i in rows) for name, column in self.columns.items()},
             files=tuple(self.files[i] for i in rows) if self.files else (),
+            masks=None if self.masks is None else self.masks.take(rows),
             source=None,
         )
 
@@ -222,8 +227,10 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of samples, labels, split, groups and the names of classes and groups; not of their place."""
+        """A hash of samples, masks, labels, split, groups and the names of classes and groups; not of their place."""
         state = hashlib.sha256(b"augtree data 1")
         for value in (self.samples, self.labels, self.split, self.groups, self.classes, self.group_names):
             feed(state, value, "samples")
+        if self.masks is not None:
+            feed(state, ("masks", self.masks.bits), "masks")
         return state.hexdigest()

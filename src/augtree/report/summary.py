@@ -48,12 +48,19 @@ def summary(data: Dataset) -> dict[str, Any]:
             name: {split: len(data.indices(split, name)) for split in data.counts} for name in data.group_names
         },
         "sizes": picture_sizes(data.samples) if isinstance(data.samples, Tensor) else graph_sizes(data.samples),
+        "masks": None if data.masks is None else with_masks(data),
         "notes": list(data.notes),
         "warnings": [*search_warnings(data), *data_warnings(data, identical)],
         "identical": [each.row() for each in identical if each.across_splits or each.contradicting],
         "fingerprint": data.fingerprint,
         "source": None if data.source is None else dict(data.source),
     }
+
+
+def with_masks(data: Dataset) -> dict[str, int]:
+    """How many samples of each split have a mask with an object."""
+    known = np.zeros(len(data), bool) if data.masks is None else data.masks.areas > 0
+    return {split: int(known[data.indices(split)].sum()) for split in data.counts}
 
 
 def by_class(data: Dataset) -> dict[str, dict[str, int]]:
@@ -129,7 +136,10 @@ def size_lines(about: Mapping[str, Any]) -> list[str]:
     sizes = about["sizes"]
     if about["domain"] == "image":
         colours = {1: "grey", 3: "RGB"}.get(sizes["channels"], f"{sizes['channels']} channels")
-        return [f"pictures: {sizes['width']}x{sizes['height']}, {colours}"]
+        lines = [f"pictures: {sizes['width']}x{sizes['height']}, {colours}"]
+        if about["masks"] is not None:
+            lines.append("masks: " + ", ".join(f"{split} {count:,}" for split, count in about["masks"].items()))
+        return lines
     lines = []
     for name in ("nodes", "edges", "average_degree"):
         one = sizes[name]

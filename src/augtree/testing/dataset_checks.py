@@ -101,6 +101,8 @@ def stable_indexing(data: Dataset) -> None:
             raise Broken(f"sample {row} differs from what take([{row}]) gives")
     if not torch.equal(part.labels, data.labels[torch.from_numpy(rows)]):
         raise Broken("take() gives other labels")
+    if data.masks is not None and (part.masks is None or not torch.equal(part.masks[:], data.masks[rows])):
+        raise Broken("take() gives other masks")
 
 
 def disjoint_splits(data: Dataset) -> None:
@@ -206,6 +208,10 @@ def changed(part: Dataset) -> dict[str, dict[str, Any]]:
         out["group"] = {"groups": groups}
     out["name of a class"] = {"classes": (*part.classes[:-1], f"{part.classes[-1]} other")}
     out["name of a group"] = {"group_names": (*part.group_names[:-1], f"{part.group_names[-1]} other")}
+    if part.masks is not None:
+        bits = part.masks.bits.copy()
+        bits[0, 0] ^= 128
+        out["mask"] = {"masks": replace(part.masks, bits=bits)}
     return out
 
 

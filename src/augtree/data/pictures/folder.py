@@ -15,6 +15,7 @@ from augtree.data.dataset import Dataset
 from augtree.data.labels import in_order, matrix, numbered
 from augtree.data.pictures.files import INDEX, Files
 from augtree.data.pictures.index import Table, by_folders, indexed
+from augtree.data.pictures.masks import read_masks
 from augtree.data.pictures.readable import Progress, kept_at, readable_pictures
 from augtree.data.pictures.unreadable import check_left_out, note_for
 from augtree.data.splits import Split, complete_split, make_split
@@ -32,12 +33,12 @@ def read_folder(
 ) -> Dataset:
     """The pictures of a folder or a zip file.
 
-    Either index.csv has the columns path and label, perhaps group and split, and any others; several labels of one
-    picture are separated by `;`. Or each class has its folder, perhaps below train, val and test. `size` is the side
-    of the square that pictures are scaled and cut to; `split_by` is a column (patient, camera) whose values are kept
-    together in a new split. Sets of 256 MiB and more are decoded once, into a folder of the disk ($AUGTREE_CACHE, or
-    ~/.cache/augtree), smaller ones too where `cache` names a folder; `progress(done, of)` is called
-    meanwhile.
+    Either index.csv has the columns path and label, perhaps group, split, mask and box, and any others; several
+    labels of one picture are separated by `;`. Or each class has its folder, perhaps below train, val and test.
+    `size` is the side of the square that pictures are scaled and cut to; `split_by` is a column (patient, camera)
+    whose values are kept together in a new split. Sets of 256 MiB and more are decoded once, into a folder of the
+    disk ($AUGTREE_CACHE, or ~/.cache/augtree), smaller ones too where `cache` names a folder; `progress(done, of)`
+    is called meanwhile.
     """
     path = Path(path)
     with ExitStack() as stack:
@@ -50,8 +51,9 @@ def read_folder(
         check_training(table, labels, classes, split)
         openers = [files.opener(name) for name in table.paths]
         found = readable_pictures(openers, size, cache=cache, of=str(path.resolve()), progress=progress)
-    names = [f"{where}: {name}" if where else name for where, name in zip(table.where, table.paths, strict=True)]
-    check_left_out(table.place, names, found.problems, labels, classes, split, groups, group_names)
+        names = [f"{where}: {name}" if where else name for where, name in zip(table.where, table.paths, strict=True)]
+        check_left_out(table.place, names, found.problems, labels, classes, split, groups, group_names)
+        masks = read_masks(files, table, found, str(path.resolve()), progress)
     rows, given = found.rows, {"size": size, "split_by": split_by}
     return Dataset(
         name=path.resolve().stem if path.is_file() else path.resolve().name,
@@ -69,6 +71,7 @@ def read_folder(
         notes=(*table.notes, *found.notes, *notes, *note_for(names, found.problems, found.kept), *kept_at(found)),
         columns={name: tuple(column[row] for row in rows) for name, column in table.columns.items()},
         files=tuple(table.paths[row] for row in rows),
+        masks=masks,
     )
 
 

@@ -17,6 +17,8 @@ from augtree.data.splits import SPLIT_NAMES, Split, split_number
 from augtree.errors import DataError, nearest, shown
 
 KNOWN = ("path", "label", "group", "split")
+OUTLINES = ("mask", "box")
+"""Columns that say where the object of a picture is."""
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"})
 
 
@@ -42,7 +44,7 @@ def indexed(files: Files) -> Table:
     place = f"{files.place}: {INDEX}"
     rows = lines_of(files, place)
     head = [cell.strip() for cell in rows[0][1]]
-    head = [cell.lower() if cell.lower() in KNOWN else cell for cell in head]
+    head = [cell.lower() if cell.lower() in (*KNOWN, *OUTLINES) else cell for cell in head]
     absent = [name for name in ("path", "label") if name not in head]
     if absent:
         raise DataError(
