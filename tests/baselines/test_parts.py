@@ -13,7 +13,7 @@ from augtree.runs.listing import list_runs
 from augtree.training.trainer import ModelTrainer
 from augtree.transforms import Invert, Space
 from support.blobs import blobs
-from support.methods import grouped, quick, task
+from support.methods import fitting, grouped, quick, task
 
 SEVERAL = ["randaugment-tuned", "fast-autoaugment", "greedy-sequence", "exhaustive", "paper", "search"]
 
@@ -64,13 +64,14 @@ def test_a_stopped_row_goes_on_where_it_was_and_ends_the_same(name, tmp_path, li
 
 def test_methods_of_several_trainings_keep_them(limited):
     """A list that grows with the methods: what trains more than twice must be kept in parts."""
-    data, several = grouped(), []
+    several = []
     for name in METHODS:
         method = quick(name)
         if "supervised" not in method.settings or "image" not in method.domains:
             continue
         limited.steps = 0
-        method.fit(task().prepare(data), 0)
+        asked, data = fitting(method, "supervised")
+        method.fit(asked.prepare(data), 0)
         several += [name] if limited.steps > 2 * task().steps else []
     assert sorted(several) == sorted(set(SEVERAL) - {"search"})
 
