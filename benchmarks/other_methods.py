@@ -54,12 +54,12 @@ class Job:
 JOBS = {
     "human-proteins": Job(
         proteins,
-        at.tasks.Classification(model="gin", metric="auroc", steps=300, batch_size=32),
+        at.tasks.Classification(model="gin", metric="auroc", optimizer="adamw", lr=0.005, steps=300, batch_size=32),
         {**FREE, "greedy-sequence": GreedySequence(length=0.3), **CONTROLS},
     ),
     "PROTEINS": Job(
         small_proteins,
-        at.tasks.Classification(model="gin", steps=400, batch_size=64),
+        at.tasks.Classification(model="gin", optimizer="adamw", lr=0.005, steps=400, batch_size=64),
         {**FREE, "greedy-sequence": GreedySequence(), **CONTROLS, "lisa": "lisa", "graphaug": GraphAug()},
     ),
     "digits": Job(
