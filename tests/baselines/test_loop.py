@@ -94,7 +94,7 @@ def test_a_network_of_the_method_s_own_is_trained_as_torch_does(own, make):
     torch.manual_seed(0)
     network = nn.Linear(2, 2)
     expected = by_torch(network, make)
-    learner = Learner(network, classifier_task().prepare(graphs()), adam=own)
+    learner = Learner(network, classifier_task(optimizer="sgd").prepare(graphs()), adam=own)
     descend([learner], RATES, ((network(target) - target).square().sum() for target in TARGETS))
     for one, other in zip(network.parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(one, other)
@@ -104,7 +104,7 @@ def test_what_is_beside_the_model_is_trained_with_it_and_goes_on_where_it_was():
     torch.manual_seed(0)
     network = nn.Linear(2, 2)
     expected = by_torch(network, sgd)
-    trainer = classifier_task().prepare(graphs())
+    trainer = classifier_task(optimizer="sgd").prepare(graphs())
     learner, state = Learner(network, trainer), trainer.fresh(0)
 
     def loss(target):

@@ -99,4 +99,4 @@ def test_a_worker_computes_as_its_parent(monkeypatch):
     work = unpack(pack(TrainerWork(LINEAR.prepare(corners()), run_branch)))
     assert threads == [torch.get_num_threads()]
     assert work.trainer.data.fingerprint == corners().fingerprint
-    assert work.trainer.task == LINEAR
+    assert work.trainer.task == LINEAR.for_data(corners())

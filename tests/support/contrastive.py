@@ -12,8 +12,8 @@ from augtree.tasks import Contrastive
 
 def task(**more):
     options = {"width": 4} if "model" not in more else {}
-    asked = {"model": "cnn", "steps": 6, "batch_size": 16, "lr": 0.05, "device": "cpu", "dim": 8, "options": options}
-    return Contrastive(**{**asked, **more})
+    asked = {"model": "cnn", "steps": 6, "batch_size": 16, "device": "cpu", "dim": 8, "options": options}
+    return Contrastive(**{"optimizer": "sgd", "lr": 0.05, **asked, **more})
 
 
 def graphs(count=48):

@@ -17,6 +17,7 @@ from augtree.runs.spec import restore_task
 from augtree.tasks import Classification
 from augtree.transforms import Chain, Flip, Invert, Rotate
 from support.blobs import blobs, net
+from support.contrastive import graphs
 
 NAMES = r"must be a name, or a function without arguments that makes a new nn\.Module"
 
@@ -33,8 +34,8 @@ NAMES = r"must be a name, or a function without arguments that makes a new nn\.M
         ("steps", 1.5, "must be a whole number"),
         ("batch_size", 0, "must be a whole number from 1 to 1000000, got 0"),
         ("batch_size", True, "must be a whole number"),
-        ("optimizer", "sdg", r"must be one of sgd, adamw \(did you mean sgd\?\), got 'sdg'"),
-        ("optimizer", ["sgd"], "must be one of sgd, adamw"),
+        ("optimizer", "sdg", r"must be one of auto, sgd, adamw \(did you mean sgd\?\), got 'sdg'"),
+        ("optimizer", ["sgd"], "must be one of auto, sgd, adamw"),
         ("lr", 0, r"must be a number in \(0, 1000\], got 0"),
         ("weight_decay", -1e-4, r"must be a number in \[0, 1000\], got -0.0001"),
         ("momentum", 1.0, r"must be a number in \[0, 0.9999\], got 1.0"),
@@ -56,6 +57,14 @@ def test_arguments_are_checked(field, value, words):
     with pytest.raises(ArgumentError, match=f"^{field} {words}") as caught:
         Classification(**{field: value})
     assert caught.value.field == field
+
+
+def test_the_optimizer_suits_the_data_unless_it_is_given():
+    for data, optimizer in ((blobs(), "sgd"), (graphs(), "adamw")):
+        assert Classification(steps=2).for_data(data) == Classification(steps=2, optimizer=optimizer)
+        assert Classification(steps=2).prepare(data).task.optimizer == optimizer
+        for given in ("sgd", "adamw"):
+            assert Classification(steps=2, optimizer=given).prepare(data).task.optimizer == given
 
 
 def test_the_defaults_of_each_optimizer():

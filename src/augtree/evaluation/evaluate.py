@@ -114,7 +114,7 @@ def evaluate(
     """
     data = dataset_of(data)
     chosen = find_protocol(USUAL[data.domain] if protocol is None else protocol)
-    task = task_for(chosen, None if task is None else task_of(task), data)
+    task = task_for(chosen, None if task is None else task_of(task), data).for_data(data)
     named = as_mapping(policies, data, task)
     methods = {name: check_policy(name, policy, data, task) for name, policy in named.items()}
     known = find_known_labels(known_labels, named, methods, data, chosen)

@@ -30,7 +30,7 @@ Transforms = Iterable[Transform | type[Transform]]
 def run_spec(kind: str, data: Dataset, task: Task, **more: Any) -> dict[str, Any]:
     """The specification of a run."""
     about = {"name": data.name, "source": data.source and dict(data.source), "fingerprint": data.fingerprint}
-    return {"version": VERSION, "kind": kind, "data": about, "task": task.spec(), **more}
+    return {"version": VERSION, "kind": kind, "data": about, "task": task.for_data(data).spec(), **more}
 
 
 def begin_run(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer, seed: int | None = None) -> Run:

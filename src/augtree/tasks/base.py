@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"sgd": (0.1, 5e-4), "adamw": (2e-3, 0.05)}
 """Learning rate and weight decay of each optimizer."""
+OPTIMIZERS = ("auto", *DEFAULTS)
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -64,8 +65,8 @@ class Task:
     """The length of a training in steps (default: by epochs)."""
     batch_size: int = 128
     """How many samples a step takes, at most."""
-    optimizer: str = "sgd"
-    """The optimizer: sgd, with Nesterov momentum, or adamw."""
+    optimizer: str = "auto"
+    """The optimizer: sgd, with Nesterov momentum, adamw, or auto (sgd for pictures, adamw for graphs)."""
     lr: float | None = None
     """The highest learning rate (default: 0.1 for sgd, 0.002 for adamw)."""
     weight_decay: float | None = None
@@ -102,7 +103,7 @@ class Task:
         if self.steps is not None:
             whole_number("steps", self.steps, 1, 10**9)
         whole_number("batch_size", self.batch_size, 1, 10**6)
-        one_of("optimizer", self.optimizer, DEFAULTS)
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
         one_of("metric", self.metric, METRICS)
         one_of("precision", self.precision, PRECISIONS)
         if self.lr is not None:
@@ -128,15 +129,28 @@ class Task:
         """Whether judging a candidate needs no labels."""
         return False
 
+    def for_data(self, data: Dataset) -> Self:
+        """The task with the optimizer that suits the data, where it is to be chosen."""
+        return (
+            replace(self, optimizer="adamw" if data.domain == "graph" else "sgd")
+            if self.optimizer == "auto"
+            else self
+        )
+
+    @property
+    def defaults(self) -> tuple[float, float]:
+        """The learning rate and the weight decay of the optimizer, by default; `for_data` decides for auto."""
+        return DEFAULTS["sgd" if self.optimizer == "auto" else self.optimizer]
+
     @property
     def rate(self) -> float:
         """The highest learning rate."""
-        return DEFAULTS[self.optimizer][0] if self.lr is None else self.lr
+        return self.defaults[0] if self.lr is None else self.lr
 
     @property
     def effective_weight_decay(self) -> float:
         """The weight decay, the optimizer's default included."""
-        return DEFAULTS[self.optimizer][1] if self.weight_decay is None else self.weight_decay
+        return self.defaults[1] if self.weight_decay is None else self.weight_decay
 
     def total_steps(self, samples: int) -> int:
         """The steps of one training on this many samples."""

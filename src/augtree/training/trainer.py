@@ -52,6 +52,7 @@ class ModelTrainer:
     """Whether no batch may hold a sample twice."""
 
     def __init__(self, task: Task, data: Dataset) -> None:
+        task = task.for_data(data)
         self.task, self.data = task, data
         self.device = device_of(task.device)
         self.pictures = data.domain == "image"
