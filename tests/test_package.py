@@ -22,6 +22,7 @@ LAYERS = ["version", "errors", "keys", "files", "tables", "transforms", "policie
 LAYERS += [
     "tasks",
     "runs",
+    "loggers",
     "progress",
     "search",
     "forests",
@@ -50,6 +51,7 @@ def test_public_names():
         "executors",
         "fit_forest",
         "load",
+        "loggers",
         "resume",
         "save",
         "search_forest",

@@ -19,6 +19,8 @@ from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
 
 Floats = NDArray[np.float64]
+Tick = Callable[[int, float | None], None]
+"""Called after each step with the number of steps and, now and then, the loss of the batch."""
 OUTER_MOMENTUM = 0.5
 """The share of earlier estimates in the running average of the outer losses, which tells the worst group."""
 
@@ -61,7 +63,7 @@ class WeightedTraining:
         self.hypergradient = Hypergradient(self.trainer, self.forest, self.options, self.seed)
 
     def run(
-        self, rounds: range, state: WeightedState | None = None, tick: Callable[[int], None] = lambda _: None
+        self, rounds: range, state: WeightedState | None = None, tick: Tick = lambda *_: None
     ) -> WeightedState:
         """Lines 4 to 9, for some rounds."""
         state = self.begin() if state is None else state
@@ -79,7 +81,7 @@ class WeightedTraining:
         theta = self.trainer.fresh(self.seed) if self.start is None else self.start
         return WeightedState(theta, w, (0,) * m, product)
 
-    def sgd_steps(self, t: int, state: WeightedState, tick: Callable[[int], None] = lambda _: None) -> WeightedState:
+    def sgd_steps(self, t: int, state: WeightedState, tick: Tick = lambda *_: None) -> WeightedState:
         """Alpha steps on sum_g w_g L_g(theta; Q_g): the groups' samples are drawn in proportion to w."""
         rates = self.rates[t * self.options.alpha : (t + 1) * self.options.alpha]
         size, done = self.trainer.batch_size, state.theta.step
@@ -91,7 +93,12 @@ class WeightedTraining:
         first = self.before + t * self.options.alpha
         order = mixed_order(self.rows, drawn, each, first * size, t, self.seed, batches)
         theta = self.trainer.train(
-            state.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
+            state.theta,
+            self.forest,
+            rates,
+            self.seed,
+            order=order,
+            tick=lambda steps, loss: tick(done + steps, loss),
         )
         return replace(state, theta=theta, drawn=tuple(int(n) for n in drawn + each))
 

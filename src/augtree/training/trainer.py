@@ -39,6 +39,8 @@ CHUNK_BYTES = 1 << 25
 """Bytes of pictures that are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
 CHUNK_EDGES = {"cpu": 1 << 16, "cuda": 1 << 22}
 """About as many edges and nodes of graphs: more is faster on a GPU and slower on a CPU, whose caches are small."""
+LOSS_EVERY = 20
+"""A watched training reads its loss once in so many steps, since reading waits for a GPU."""
 MEASURED_GRAPHS = 1024
 """Graphs whose mean size stands for that of all."""
 
@@ -201,12 +203,13 @@ class ModelTrainer:
         rates: Sequence[float],
         seed: int,
         rows: Rows | None = None,
-        tick: Callable[[int], object] | None = None,
+        tick: Callable[[int, float | None], object] | None = None,
         order: Order | None = None,
     ) -> State:
         """Train on, a step for each rate; samples and draws depend on the seed and the number of the step.
 
-        All rows are shuffled anew in each epoch, unless the caller brings an `order`.
+        All rows are shuffled anew in each epoch, unless the caller brings an `order`. After each step, `tick` gets
+        the number of steps and, now and then, the loss of the batch.
         """
         rows = self.rows if rows is None else require_rows(rows)
         if not len(rates):
@@ -218,12 +221,12 @@ class ModelTrainer:
             loss_scalars = self.loss_scalars(state.step, len(rates)).to(self.device)
             done = 0
             for inputs, labels in self.batches(policy, rows, order, seed, state.step, len(rates)):
-                self.run_step(inputs, labels, scalars[done], loss_scalars[done])
+                loss = self.run_step(inputs, labels, scalars[done], loss_scalars[done])
                 done += 1
                 self.passes.forward += self.views * len(labels)
                 self.passes.backward += self.views * len(labels)
                 if tick is not None:
-                    tick(done)
+                    tick(done, None if (state.step + done) % LOSS_EVERY else float(loss))
             return self.snapshot(state.step + done)
 
     def diverged(self, state: State, place: str = "") -> TaskError:
@@ -235,19 +238,21 @@ class ModelTrainer:
         """Inputs of the loss beside the batch that change from step to step, a row each; none unless overridden."""
         return torch.empty(steps, 0)
 
-    def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
-        """One step; for pictures on a GPU it is recorded, and reads nothing but its arguments and the model."""
-        if self.device.type == "cuda" and self.pictures:
-            self.replay("step", self.step, (inputs, labels, scalars, loss_scalars))
-        else:
-            self.step(inputs, labels, scalars, loss_scalars)
+    def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
+        """One step, and its loss; for pictures on a GPU it is recorded: it reads its arguments and the model alone."""
+        arguments = (inputs, labels, scalars, loss_scalars)
+        recorded = self.device.type == "cuda" and self.pictures
+        loss: Tensor = self.replay("step", self.step, arguments) if recorded else self.step(*arguments)
+        return loss
 
-    def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
-        """One step in Python."""
+    def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
+        """One step in Python, and its loss."""
         self.weights.grads.zero_()
-        self.step_loss(inputs, labels, loss_scalars).backward()
+        loss = self.step_loss(inputs, labels, loss_scalars)
+        loss.backward()
         with torch.no_grad():
             self.optimizer.update(self.weights, scalars)
+        return loss.detach()
 
     def step_loss(self, inputs: Any, labels: Tensor, loss_scalars: Tensor) -> Tensor:
         """The loss of a training step."""
