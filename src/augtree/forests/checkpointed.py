@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,10 @@ import numpy as np
 from augtree.errors import RunError
 from augtree.forests.algorithm2 import WeightedState, WeightedTraining
 from augtree.runs.checkpoints import Checkpoints
-from augtree.runs.events import Event, Stepped, Watch, figure_name
+from augtree.runs.events import Watch
 from augtree.runs.store import Run
 
 PARTS = 10
-
-
-@dataclass(frozen=True)
-class Weighed(Event):
-    """The groups have new weights; reported when a part of the training is done."""
-
-    step: int
-    weights: Mapping[str, float]
-    outer: Mapping[str, float]
-    """The outer loss of each group before the update."""
-
-    def describe(self) -> Sequence[str]:
-        return []
-
-    def logged(self) -> Mapping[str, float]:
-        found = {"weights": self.weights, "outer-loss": self.outer}
-        return {figure_name(kind, group): value for kind, values in found.items() for group, value in values.items()}
 
 
 class CheckpointedTraining:
@@ -62,10 +45,7 @@ class CheckpointedTraining:
                 state = self.train(k, state)
             else:
                 state = None  # read when it is needed
-            updates = self.unit_value(k)["history"]
-            for update in updates:
-                self.watch(Weighed(update["step"], update["w"], update["outer"]))
-            history += updates
+            history += self.unit_value(k)["history"]
         state = self.state_after(len(self.parts) - 1) if state is None else state
         return replace(state, history=history)
 
@@ -75,7 +55,7 @@ class CheckpointedTraining:
 
         def work() -> tuple[dict[str, Any], None]:
             start = None if state is None else replace(state, history=())
-            end = self.training.run(self.parts[k], start, lambda *tick: self.watch(Stepped(*tick)))
+            end = self.training.run(self.parts[k], start, self.watch)
             ends.append(end)
             if k == self.kept:
                 self.in_memory[k] = replace(end, history=())

@@ -35,7 +35,7 @@ class Logger(ABC):
     >>> data = at.data.load("digits", train=60, val=60)
     >>> task = at.tasks.Classification(model="cnn", options={"width": 2}, steps=4, batch_size=16)
     >>> table = at.compare(data, task, {"none": None}, seeds=1, watch=Printed())
-    1 comparison/test/none comparison/worst_group/none comparison/val/none comparison/cost/none
+    1 comparison/val/none comparison/test/none comparison/cost/none
 
     """
 
