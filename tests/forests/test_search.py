@@ -194,7 +194,11 @@ def test_a_fit_reports_its_plan_its_steps_and_the_models_beside_it():
     assert plan == Planned(notes=[note], lines=["The weighted training: 40 steps."], steps=40)
     assert [event.done for event in others if isinstance(event, Stepped)] == [*range(1, 41)]
     assert others[-2:] == [Working("training without augmentation and weights"), Working("training on a and b")]
-    assert (began.spec["kind"], began.data.group_names, sorted(finished.policies())) == ("fit", ("a", "b"), ["a", "b"])
+    assert (began.spec["kind"], began.data.group_names, sorted(finished.policies())) == (
+        "fit",
+        ("a", "b"),
+        ["a", "b"],
+    )
 
 
 def test_a_search_by_the_paper_reports_each_group_s_search_and_then_the_fit():

@@ -23,8 +23,9 @@ LONGEST_OPTION = 250
 class Logger(ABC):
     """A watcher that hands what a run reports to a log: pass it as `watch=`, alone or in a list.
 
-    A subclass says how numbers are written and, if it can, options, texts and pictures. `step` is what the run has done
-    in all, in the unit of its plan: steps of training; in comparisons trainings. Names hold letters, digits and `_.-/`.
+    A subclass says how numbers are written and, if it can, options, texts and pictures. `step` is what the run has
+    done in all, in the unit of its plan: steps of training; in comparisons trainings. Names hold letters, digits and
+    `_.-/`.
 
     Examples
     --------
@@ -48,16 +49,16 @@ class Logger(ABC):
     def log_numbers(self, numbers: Mapping[str, float], step: int) -> None:
         """Write numbers."""
 
-    def log_options(self, options: Mapping[str, Any]) -> None:
+    def log_options(self, options: Mapping[str, Any]) -> None:  # noqa: B027
         """Write what the run is about: values by name, such as `task/lr`."""
 
-    def log_text(self, name: str, text: str, step: int) -> None:
+    def log_text(self, name: str, text: str, step: int) -> None:  # noqa: B027
         """Write a text."""
 
-    def log_picture(self, name: str, picture: Tensor, step: int) -> None:
+    def log_picture(self, name: str, picture: Tensor, step: int) -> None:  # noqa: B027
         """Write a picture, uint8 [3,H,W]."""
 
-    def flush(self) -> None:
+    def flush(self) -> None:  # noqa: B027
         """Write all that waits to be written; called when a run ends, also by an error or Ctrl-C."""
 
     def __repr__(self) -> str:
@@ -103,7 +104,7 @@ def flat(options: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def pictures_of(policy: Policy, data: Dataset, group: str = "") -> Tensor | None:
-    """Some training pictures, a row each: as they are, and versions by the policy; None where it takes no pictures."""
+    """Training pictures, a row each: as they are, then augmented; None where the policy makes no pictures of them."""
     rows = data.indices("train", group or None)[:SAMPLES]
     if not isinstance(data.samples, Tensor) or not len(rows):
         return None

@@ -239,7 +239,7 @@ class ModelTrainer:
         return torch.empty(steps, 0)
 
     def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
-        """One step, and its loss; for pictures on a GPU it is recorded: it reads its arguments and the model alone."""
+        """One step, and its loss; for pictures on a GPU it is recorded, so it reads its arguments and the model."""
         arguments = (inputs, labels, scalars, loss_scalars)
         recorded = self.device.type == "cuda" and self.pictures
         loss: Tensor = self.replay("step", self.step, arguments) if recorded else self.step(*arguments)
