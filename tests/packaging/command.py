@@ -1,0 +1,23 @@
+"""Run by the interpreter of a fresh environment with the wheel and its extra `cli`: a search, then a training."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+AUGTREE = Path(sys.executable).with_name("augtree")
+
+
+def run(*arguments: str, folder: str) -> str:
+    """What the command prints."""
+    return subprocess.run([AUGTREE, *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        small = ["--train", "100", "--val", "100", "--model", "cnn", "--steps", "40"]
+        found = json.loads(run("search", "digits", *small, "--out", "run", "--json", folder=folder))
+        trained = json.loads(run("train", "run", "--out", "trained", "--json", folder=folder))
+        assert Path(folder, "run", "tree.json").exists()
+        print(f"verdict: {found['verdict'][:60]}...; test accuracy {trained['metrics']['test']['accuracy']:.3f}")
