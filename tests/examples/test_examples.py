@@ -87,7 +87,7 @@ def test_an_example_with_another_framework_runs(name, tmp_path):
 
 def test_the_lines_in_the_documentation_are_those_of_the_examples():
     text = (EXAMPLES.parent / "docs" / "loops.md").read_text()
-    parts = re.findall(r"\(\.\./examples/(\w+)\.py\).*?```py\n(.*?)```", text, flags=re.DOTALL)
+    parts = re.findall(r"\(\.\./examples/(\w+)\.py\)[^`]*?```py\n(.*?)```", text, flags=re.DOTALL)
     assert {name for name, _ in parts} >= {"lightning_loop", "timm_loop", "huggingface_trainer"}
     for name, code in parts:
         lines = {line.split("  #")[0].strip() for line in (EXAMPLES / f"{name}.py").read_text().splitlines()}

@@ -1,6 +1,7 @@
 """Run by the interpreter of a fresh environment with the wheel and its extra `cli`: a search, then a training."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,11 @@ AUGTREE = Path(sys.executable).with_name("augtree")
 
 def run(*arguments: str, folder: str) -> str:
     """What the command prints."""
-    return subprocess.run([AUGTREE, *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
+    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [AUGTREE, *arguments], cwd=folder, env=surroundings, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
 
 
 if __name__ == "__main__":
