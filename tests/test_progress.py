@@ -193,6 +193,13 @@ def test_a_watcher_that_fails_is_left_out_and_the_run_goes_on():
     assert len([event for event in events if isinstance(event, Stepped)]) == 4
 
 
+def test_where_the_progress_is_shown_a_failed_watcher_is_a_line_of_it():
+    said = []
+    with Console(said.append) as console:
+        at.train(blobs(), QUICK, watch=[console, lambda event: 1 / 0])
+    assert len([line for line in said if "the run no more, since it failed (ZeroDivisionError" in line]) == 1
+
+
 def test_a_logger_that_cannot_be_flushed_loses_no_result():
     class Broken(Numbers):
         def flush(self):

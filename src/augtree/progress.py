@@ -62,7 +62,7 @@ class Together:
             self.attempt(each, partial(each, event))
 
     def attempt(self, watcher: Watch, work: Callable[[], object]) -> None:
-        """Let a watcher work; where that fails, warn, and do without it from now on."""
+        """Let a watcher work; where that fails, say so, and do without it from now on."""
         if watcher not in self.watchers:
             return
         try:
@@ -70,8 +70,12 @@ class Together:
         except Exception as error:
             self.watchers.remove(watcher)
             reason = f"{type(error).__name__}: {error}"
-            message = f"{watcher!r} watches the run no more, since it failed ({reason}); the run goes on"
-            warnings.warn(printable(message), RuntimeWarning, stacklevel=3)
+            message = f"{watcher!r} watches the run no more, since it failed ({reason}); the run goes on."
+            consoles = [each for each in self.watchers if isinstance(each, Console)]
+            for console in consoles:
+                console(Note(message))
+            if not consoles:
+                warnings.warn(printable(message), RuntimeWarning, stacklevel=3)
 
 
 def print_aside(text: str) -> None:
