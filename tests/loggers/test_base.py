@@ -91,7 +91,7 @@ LOGGED = [
     (CooledDown("mixture", 0.5, 10, None, 0), {}),
     (Scored(3, "Rotate(0.2)", 0.5), {"nodes/3/Rotate_0.2": 0.5}),
     (Scored(3, "Rotate(0.2)"), {}),
-    (RowTrained("mine", 0, {"val": 0.5, "worst_group": None}), {"comparison/val/mine": 0.5}),
+    (RowTrained("mine", 0, {"val": 0.5, "worst_group": None, "tree": "Tree()"}), {"comparison/val/mine": 0.5}),
     (RowTrained("mine", 0, {}, "it diverged"), {}),
 ]
 

@@ -221,5 +221,5 @@ class RowTrained(Event):
         return Progress(self.name, added=1)
 
     def logged(self) -> Mapping[str, float]:
-        known = {key: value for key, value in self.figures.items() if value is not None}
-        return {figure_name("comparison", key, self.policy): value for key, value in known.items()}
+        numbers = {key: value for key, value in self.figures.items() if isinstance(value, int | float)}
+        return {figure_name("comparison", key, self.policy): value for key, value in numbers.items()}

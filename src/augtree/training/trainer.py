@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +40,7 @@ CHUNK_BYTES = 1 << 25
 CHUNK_EDGES = {"cpu": 1 << 16, "cuda": 1 << 22}
 """About as many edges and nodes of graphs: more is faster on a GPU and slower on a CPU, whose caches are small."""
 LOSS_EVERY = 20
-"""A watched training reads its loss once in so many steps, since reading waits for a GPU."""
+"""`tick`, called after each step of a training, gets the loss once in so many steps, since reading waits for a GPU."""
 MEASURED_GRAPHS = 1024
 """Graphs whose mean size stands for that of all."""
 
@@ -208,8 +208,7 @@ class ModelTrainer:
     ) -> State:
         """Train on, a step for each rate; samples and draws depend on the seed and the number of the step.
 
-        All rows are shuffled anew in each epoch, unless the caller brings an `order`. After each step, `tick` gets
-        the number of steps and, now and then, the loss of the batch.
+        All rows are shuffled anew in each epoch, unless the caller brings an `order`.
         """
         rows = self.rows if rows is None else require_rows(rows)
         if not len(rates):
@@ -219,15 +218,13 @@ class ModelTrainer:
             self.model.train()
             scalars = self.optimizer.scalars(rates, state.step).to(self.device)
             loss_scalars = self.loss_scalars(state.step, len(rates)).to(self.device)
-            done = 0
-            for inputs, labels in self.batches(policy, rows, order, seed, state.step, len(rates)):
-                loss = self.run_step(inputs, labels, scalars[done], loss_scalars[done])
-                done += 1
+            for i, (inputs, labels) in enumerate(self.batches(policy, rows, order, seed, state.step, len(rates))):
+                loss = self.run_step(inputs, labels, scalars[i], loss_scalars[i])
                 self.passes.forward += self.views * len(labels)
                 self.passes.backward += self.views * len(labels)
                 if tick is not None:
-                    tick(done, None if (state.step + done) % LOSS_EVERY else float(loss))
-            return self.snapshot(state.step + done)
+                    tick(i + 1, None if (state.step + i + 1) % LOSS_EVERY else float(loss))
+            return self.snapshot(state.step + len(rates))
 
     def diverged(self, state: State, place: str = "") -> TaskError:
         """The error for a state whose numbers are not finite."""
@@ -241,9 +238,9 @@ class ModelTrainer:
     def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
         """One step, and its loss; for pictures on a GPU it is recorded, so it reads its arguments and the model."""
         arguments = (inputs, labels, scalars, loss_scalars)
-        recorded = self.device.type == "cuda" and self.pictures
-        loss: Tensor = self.replay("step", self.step, arguments) if recorded else self.step(*arguments)
-        return loss
+        if self.device.type == "cuda" and self.pictures:
+            return cast(Tensor, self.replay("step", self.step, arguments))
+        return self.step(*arguments)
 
     def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
         """One step in Python, and its loss."""
