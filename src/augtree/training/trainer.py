@@ -40,7 +40,7 @@ CHUNK_BYTES = 1 << 25
 CHUNK_EDGES = {"cpu": 1 << 16, "cuda": 1 << 22}
 """About as many edges and nodes of graphs: more is faster on a GPU and slower on a CPU, whose caches are small."""
 LOSS_EVERY = 20
-"""`tick`, called after each step of a training, gets the loss once in so many steps, since reading waits for a GPU."""
+"""`tick` is called after each step of a training, and gets its loss once in so many: reading it waits for a GPU."""
 MEASURED_GRAPHS = 1024
 """Graphs whose mean size stands for that of all."""
 
