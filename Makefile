@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test test-integrations test-package check format bench package clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -34,13 +34,45 @@ format: $(VENV)/.ready
 .venv-bench/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph]"
-	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps torchvision==0.29.2 kornia==0.9.0 kornia_rs==0.2.0
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt torchvision kornia==0.9.0 kornia_rs==0.2.0
 	touch $@
 
 bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/image_speed.py
 	.venv-bench/bin/python benchmarks/graph_speed.py
 
+# Other frameworks live apart as well, and torchvision comes without dependencies, since it would draw another torch.
+.venv-integrations/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph,tensorboard]" \
+		pytest hypothesis lightning datasets transformers accelerate mlflow-skinny sqlalchemy alembic wandb
+	.venv-integrations/bin/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps torchvision timm
+	touch $@
+
+test-integrations: .venv-integrations/.ready
+	AUGTREE_INTEGRATIONS=1 .venv-integrations/bin/pytest tests/examples tests/loggers
+
+.venv-package/.ready: constraints.txt
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build hatchling twine cffconvert
+	touch $@
+
+package: .venv-package/.ready
+	rm -rf dist
+	.venv-package/bin/cffconvert --validate
+	.venv-package/bin/python -m build --no-isolation
+	.venv-package/bin/twine check --strict dist/*
+	$(PYTHON) tests/packaging/contents.py
+
+# The wheel in a fresh environment: first with torch and numpy alone, then with the command.
+test-package: package
+	rm -rf .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/augtree-*.whl
+	.venv-wheel/bin/python -I tests/packaging/light.py
+	.venv-wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/augtree-*.whl)[cli]"
+	.venv-wheel/bin/python -I tests/packaging/command.py
+
 clean:
-	rm -rf $(VENV) .venv-bench runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venv-bench .venv-integrations .venv-package .venv-wheel runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

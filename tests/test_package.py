@@ -22,6 +22,7 @@ LAYERS = ["version", "errors", "keys", "files", "tables", "transforms", "policie
 LAYERS += [
     "tasks",
     "runs",
+    "loggers",
     "progress",
     "search",
     "forests",
@@ -50,6 +51,7 @@ def test_public_names():
         "executors",
         "fit_forest",
         "load",
+        "loggers",
         "resume",
         "save",
         "search_forest",
@@ -139,7 +141,11 @@ def test_public_functions_document_their_parameters_with_an_example(name):
 
 def test_the_version_is_one():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == augtree.__version__
-    assert f"## [{augtree.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+    dated = re.search(r"^## \[(.+?)\] - ([\d-]+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert dated[1] == augtree.__version__
+    assert f"\nversion: {dated[1]}\n" in citation
+    assert f'\ndate-released: "{dated[2]}"\n' in citation
 
 
 def imports(path):

@@ -9,9 +9,11 @@ import pytest
 
 import augtree as at
 from augtree import progress
+from augtree.forests.algorithm2 import Weighed
 from augtree.forests.group_trees import GroupFinished, GroupStarted
+from augtree.loggers import Logger
 from augtree.progress import Console, counting, shown
-from augtree.runs.events import Event, Note, Planned, RowTrained, Stepped, Working, silent
+from augtree.runs.events import Began, Event, Finished, Note, Planned, RowTrained, Stepped, Working
 from augtree.search.factorial import Effect
 from augtree.search.grow import Built, Growth, NodeBuilt
 from augtree.search.scorers.base import Scored
@@ -28,6 +30,9 @@ BUILT = Built(Invert(1.0), 0.5, True, gain=0.25, gain_se=0.05)
 SHOWN = [
     (Planned(["few samples"], ["a plan"], steps=3), ["a plan", "few samples"]),
     (Note("look"), ["look"]),
+    (Began({"kind": "train"}, blobs()), []),
+    (Finished("a verdict"), []),
+    (Weighed({"a": 1.0}, {"a": 0.5}), []),
     (Stepped(2), []),
     (Working("training"), []),
     (RowTrained("mine", 1, {}, "TaskError: it diverged"), ["mine, seed 1: failed: TaskError: it diverged"]),
@@ -140,7 +145,7 @@ def test_a_note_is_printed_once():
 
 def test_without_a_terminal_nothing_is_shown(capfd):
     with shown(None) as watch:
-        assert watch is silent
+        assert watch.watchers == []
     at.train(blobs(), QUICK)
     assert capfd.readouterr() == ("", "")
 
@@ -148,7 +153,77 @@ def test_without_a_terminal_nothing_is_shown(capfd):
 def test_the_caller_s_watcher_is_used_in_a_terminal_too(monkeypatch):
     monkeypatch.setattr(progress, "in_terminal", lambda: True)
     with shown(print) as watch:
-        assert watch is print
+        assert watch.watchers == [print]
+
+
+class Numbers(Logger):
+    def __init__(self):
+        super().__init__()
+        self.rows, self.flushed = [], 0
+
+    def log_numbers(self, numbers, step):
+        self.rows.append((step, numbers))
+
+    def flush(self):
+        self.flushed += 1
+
+
+def test_beside_a_logger_the_progress_is_shown(monkeypatch):
+    monkeypatch.setattr(progress, "in_terminal", lambda: True)
+    logger, seen = Numbers(), []
+    with shown(logger) as watch:
+        assert [type(each) for each in watch.watchers] == [Numbers, Console]
+    with shown([logger, seen.append]) as watch:
+        assert watch.watchers == [logger, seen.append]
+        watch(Stepped(20, 0.5))
+    assert (logger.rows, logger.flushed, seen) == ([(20, {"training/loss": 0.5})], 2, [Stepped(20, 0.5)])
+
+
+def test_a_watcher_that_fails_is_left_out_and_the_run_goes_on():
+    events, calls = [], []
+
+    def fails(event):
+        calls.append(event)
+        if isinstance(event, Stepped):
+            raise ValueError("the disk is full")
+
+    with pytest.warns(RuntimeWarning, match="fails.* watches the run no more.*ValueError: the disk is full"):
+        watched = at.train(blobs(), QUICK, watch=[fails, events.append])
+    assert watched.metrics == at.train(blobs(), QUICK).metrics
+    assert [type(event) for event in calls] == [Began, Planned, Stepped]
+    assert len([event for event in events if isinstance(event, Stepped)]) == 4
+
+
+def test_where_the_progress_is_shown_a_failed_watcher_is_a_line_of_it():
+    said = []
+    with Console(said.append) as console:
+        at.train(blobs(), QUICK, watch=[console, lambda event: 1 / 0])
+    assert len([line for line in said if "the run no more, since it failed (ZeroDivisionError" in line]) == 1
+
+
+def test_a_logger_that_cannot_be_flushed_loses_no_result():
+    class Broken(Numbers):
+        def flush(self):
+            raise OSError("no space left")
+
+    with pytest.warns(RuntimeWarning, match=r"Broken\(\) watches the run no more.*no space left"):
+        assert at.train(blobs(), QUICK, watch=Broken()).metrics
+
+
+def test_an_interruption_in_a_watcher_ends_the_run():
+    def stop(event):
+        raise KeyboardInterrupt
+
+    logger = Numbers()
+    with pytest.raises(KeyboardInterrupt):
+        at.train(blobs(), QUICK, watch=[stop, logger])
+    assert logger.flushed == 1
+
+
+@pytest.mark.parametrize("value", ["tensorboard", 3, [print, "x"]])
+def test_what_cannot_watch_is_refused(value):
+    with pytest.raises(at.errors.ArgumentError, match="watch must be a function of an event, a logger, or a list"):
+        at.train(blobs(), QUICK, watch=value)
 
 
 CALLS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from augtree.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from augtree import data, errors, tasks, testing, transforms
+    from augtree import data, errors, loggers, tasks, testing, transforms
     from augtree.comparison.compare import compare
     from augtree.comparison.resume import resume
     from augtree.comparison.train import train
@@ -35,6 +35,7 @@ __all__ = [
     "executors",
     "fit_forest",
     "load",
+    "loggers",
     "resume",
     "save",
     "search_forest",

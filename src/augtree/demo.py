@@ -22,7 +22,7 @@ from augtree.forests import ForestResult, search_forest
 from augtree.keys import Key
 from augtree.policies import Forest
 from augtree.report import sheet
-from augtree.runs.events import Watch
+from augtree.runs.events import Watchers
 from augtree.tasks import Classification
 
 GROUPS = ("upright", "mirrored", "turned")
@@ -65,7 +65,7 @@ def task() -> Classification:
     return Classification(model="cnn", steps=800, batch_size=64, lr=0.05, options={"width": 16})
 
 
-def run(out: Path, seed: int, watch: Watch) -> tuple[ForestResult, Comparison]:
+def run(out: Path, seed: int, watch: Watchers) -> tuple[ForestResult, Comparison]:
     """Search a policy for each group, and the model with it; hold it against free policies; show pictures."""
     check_place(out)
     make_folder(out)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
-from augtree.errors import printable
-from augtree.runs.events import WATCH, Event, Note, Planned, Watch, silent
+from augtree.errors import ArgumentError, printable
+from augtree.loggers import Logger
+from augtree.runs.events import WATCH, Count, Event, Note, Planned, Watch, Watchers
 
 SILENCE = 15
 """Where there is no bar, a line after this many seconds."""
@@ -31,14 +34,48 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def shown(watch: Watch | None) -> Iterator[Watch]:
-    """The caller's watcher; without one, a console in a terminal or a notebook, and silence elsewhere."""
+def shown(watch: Watchers) -> Iterator[Watch]:
+    """All watchers as one; in a terminal or a notebook also a console, unless there is a watcher beside loggers."""
+    given: list[Watch] = [] if watch is None else list(watch) if isinstance(watch, Sequence) else [watch]
+    if not all(callable(each) for each in given):
+        raise ArgumentError("watch", "must be a function of an event, a logger, or a list of them", watch)
+    loggers = [each for each in given if isinstance(each, Logger)]
     with ExitStack() as stack:
-        if watch is None:
-            watch = stack.enter_context(Console()) if in_terminal() or in_notebook() else silent
-        before = WATCH.set(watch)
+        if len(loggers) == len(given) and (in_terminal() or in_notebook()):
+            given.append(stack.enter_context(Console()))
+        together = Together(given)
+        for logger in loggers:
+            stack.callback(together.attempt, logger, logger.flush)
+        before = WATCH.set(together)
         stack.callback(WATCH.reset, before)
-        yield watch
+        yield together
+
+
+class Together:
+    """Calls several watchers. One that raises is not called again, so that it cannot end a run."""
+
+    def __init__(self, watchers: Iterable[Watch]) -> None:
+        self.watchers = list(watchers)
+
+    def __call__(self, event: Event) -> None:
+        for each in list(self.watchers):
+            self.attempt(each, partial(each, event))
+
+    def attempt(self, watcher: Watch, work: Callable[[], object]) -> None:
+        """Let a watcher work; where that fails, say so, and do without it from now on."""
+        if watcher not in self.watchers:
+            return
+        try:
+            work()
+        except Exception as error:
+            self.watchers.remove(watcher)
+            reason = f"{type(error).__name__}: {error}"
+            message = f"{watcher!r} watches the run no more, since it failed ({reason}); the run goes on."
+            consoles = [each for each in self.watchers if isinstance(each, Console)]
+            for console in consoles:
+                console(Note(message))
+            if not consoles:
+                warnings.warn(printable(message), RuntimeWarning, stacklevel=3)
 
 
 def print_aside(text: str) -> None:
@@ -55,7 +92,7 @@ class Console:
         self.total, self.unit, self.text = 0, "done", ""
         self.first: int | None = None
         """What was done at the first advance: a resumed run has that from its store, in no time."""
-        self.parts: dict[type[Event], int] = {}
+        self.count = Count()
         self.bar: Any = None
         self.shown_notes: set[str] = set()
 
@@ -68,12 +105,10 @@ class Console:
         self.stop()
 
     def __call__(self, event: Event) -> None:
-        change = event.progress()
+        done, change = self.count(event), event.progress()
         if change is not None:
-            done = self.parts.get(type(event), 0) if change.done is None else change.done
-            self.parts[type(event)] = done + change.added
             counts = change.done is not None or change.added > 0
-            self.advance(sum(self.parts.values()), self.text if change.text is None else change.text, counts=counts)
+            self.advance(done, self.text if change.text is None else change.text, counts=counts)
         for line in event.describe():
             self.say(line)
         if isinstance(event, Note):
@@ -93,7 +128,6 @@ class Console:
         """Start to count to a total, with a new bar."""
         self.stop()
         self.total, self.unit, self.text, self.first = total, unit, "", None
-        self.parts.clear()
         if total:
             self.bar = new_bar(total)
 

@@ -26,6 +26,24 @@ def _quick_disk(quick_disk):
     pass
 
 
+def test_a_training_is_logged(tmp_path):
+    pytest.importorskip("tensorboard")
+    for number, place in enumerate(("log", "file")):
+        (tmp_path / "file").write_text("")
+        done = invoke(*TRAIN, "--out", tmp_path / str(number), "--log", f"tensorboard:{tmp_path / place}")
+        assert done.exit_code == 0
+        failed = [line for line in done.output.splitlines() if "watches the run no more" in line]
+        assert len(failed) == number
+    assert [path.name.startswith("events.out") for path in (tmp_path / "log").iterdir()] == [True]
+
+
+@pytest.mark.parametrize("value", ["tensorboard", "tensorboard:", "mlflow:runs", "logs"])
+def test_an_unknown_log_is_refused(value, tmp_path):
+    with pytest.raises(AugtreeError, match="--log must be tensorboard:DIR, got"):
+        invoke(*TRAIN, "--out", tmp_path / "run", "--log", value)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.fixture
 def sigterm():
     """Signals that no command has handled fail the test, and do not end it."""

@@ -28,12 +28,14 @@ def test_a_comparison_repeats_and_is_kept(tmp_path):
     first = compare(blobs(), task(metric="loss"), POLICIES, seeds=2, out=tmp_path / "run", watch=events.append)
     (note,) = first.notes
     assert note.startswith("A training has 6 steps: too short")
-    assert events[0] == Planned(notes=[note], lines=["6 trainings."], trainings=6)
-    assert sorted(((event.policy, event.seed, event.figures) for event in events[1:]), key=str) == sorted(
+    began, plan, *trained, finished = events
+    assert plan == Planned(notes=[note], lines=["6 trainings."], trainings=6)
+    assert (began.spec["kind"], finished.text) == ("compare", f"{first.to_text()}\n\n{first.verdict()}")
+    assert sorted(((event.policy, event.seed, event.figures) for event in trained), key=str) == sorted(
         ((row["policy"], row["seed"], {name: row[name] for name in ("val", "test", "cost")}) for row in first.rows),
         key=str,
     )
-    assert all(isinstance(event, RowTrained) and not event.failed for event in events[1:])
+    assert all(isinstance(event, RowTrained) and not event.failed for event in trained)
     assert [(row["policy"], row["seed"]) for row in first.rows] == [(p, s) for s in (0, 1) for p in ("b", "ra", "a")]
     assert list(first.free) == ["b", "ra"]
     assert first.judged_on == "test"
@@ -82,7 +84,7 @@ RISKY = {
 def test_a_training_that_diverges_is_marked_and_the_others_go_on(tmp_path):
     events = []
     found = compare(blobs(), task(model=Fragile), RISKY, seeds=3, out=tmp_path, watch=events.append)
-    failed = [event for event in events[1:] if event.failed]
+    failed = [event for event in events if isinstance(event, RowTrained) and event.failed]
     assert {event.seed for event in failed if event.policy == "always"} == {0, 1, 2}
     assert {event.failed for event in failed} == {DIVERGED}
     assert all(list(event.figures) == ["cost"] for event in failed)

@@ -17,7 +17,10 @@ def test_a_trained_model_is_kept_and_loads_again(tmp_path):
     data, asked = blobs(), task(model="cnn", preprocess=Flip())
     events = []
     found = train(data, asked, MINE, seed=3, out=tmp_path / "a" / "b", watch=events.append)
-    assert events == [Planned(events[0].notes, steps=6), *map(Stepped, range(1, 7))]
+    began, *others, finished = events
+    assert others == [Planned(others[0].notes, steps=6), *map(Stepped, range(1, 7))]
+    assert (began.spec["kind"], began.data, finished.policy) == ("train", data, MINE)
+    assert finished.results["test/accuracy"] == found.metrics["test"]["accuracy"]
     folder = tmp_path / "a" / "b"
     results, run = {"model.safetensors", "policy.json", "training.json"}, {"spec.json", "run.sqlite", "lock.sqlite"}
     assert {path.name for path in folder.iterdir()} == {*results, *run, "checkpoints"}

@@ -84,7 +84,7 @@ def test_the_same_training_again_is_not_done_again(tmp_path, whole):
     first = train(blobs(), TASK, MINE, seed=3, out=tmp_path)
     events = []
     assert train(blobs(), TASK, MINE, seed=3, out=tmp_path, watch=events.append).metrics == first.metrics
-    assert events == [Planned(events[0].notes, steps=23)]
+    assert events[1:-1] == [Planned(events[1].notes, steps=23)]
     assert results(tmp_path) == whole
 
 

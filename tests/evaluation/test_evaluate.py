@@ -206,12 +206,14 @@ def test_an_evaluation_reports_its_plan_and_each_encoder():
     events = []
     asked = {"fog": FOG, "none": None}
     found = at.evaluate(blobs(), task(steps=2), asked, protocol="linear", seeds=[3, 4], watch=events.append)
-    assert events[0] == Planned(notes=found.notes[:-1], lines=["6 trainings."], trainings=6)  # fog's failure is later
-    assert [(event.policy, event.seed) for event in events[1:]] == [
+    began, plan, *trained, finished = events
+    assert (began.spec["kind"], finished.text) == ("evaluate", found.to_text())
+    assert plan == Planned(notes=found.notes[:-1], lines=["6 trainings."], trainings=6)  # fog's failure is later
+    assert [(event.policy, event.seed) for event in trained] == [
         (name, seed) for seed in (3, 4) for name in ("random encoder", "fog", "none")
     ]
     accuracies = {(row["row"], row["seed"]): row["accuracy"] for row in found.rows if "accuracy" in row}
-    for event in events[1:]:
+    for event in trained:
         assert isinstance(event, RowTrained)
         if event.policy == "fog":
             assert (event.figures, event.failed.startswith("TransformError: ")) == ({}, True)

@@ -6,7 +6,7 @@ import torch
 
 from augtree.errors import RunError
 from augtree.forests import Weighting
-from augtree.forests.algorithm2 import WeightedTraining
+from augtree.forests.algorithm2 import Weighed, WeightedTraining
 from augtree.forests.checkpointed import PARTS, CheckpointedTraining
 from augtree.runs.events import Stepped
 from augtree.runs.store import VERSION, Run
@@ -53,7 +53,10 @@ def test_in_parts_it_ends_as_in_one_go_and_every_step_is_an_event(whole, tmp_pat
     with Run.begin(tmp_path / "run", SPEC) as run:
         same(CheckpointedTraining(training_of(), run, events.append).finish(), whole)
         assert len(list(run.units("leg/"))) == 8
-    assert events == [Stepped(step) for step in range(1, 61)]
+    assert [event.done for event in events if isinstance(event, Stepped)] == [*range(1, 61)]
+    weighed = [(event.weights, event.outer) for event in events if isinstance(event, Weighed)]
+    assert weighed == [(row["w"], row["outer"]) for row in whole.history]
+    assert isinstance(events[4], Weighed)  # right after the four steps of a round
     assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 2  # the last ones
 
 
@@ -84,7 +87,7 @@ def test_what_was_stopped_goes_on_from_its_last_part(whole, tmp_path):
         pass
 
     def stop(event):
-        if event == Stepped(30):
+        if isinstance(event, Stepped) and event.done == 30:
             raise StopError
 
     with Run.begin(tmp_path / "run", SPEC) as run, pytest.raises(StopError):

@@ -188,11 +188,17 @@ def test_another_fit_in_the_same_folder_is_refused(tmp_path):
 def test_a_fit_reports_its_plan_its_steps_and_the_models_beside_it():
     events = []
     fitted(pairs=True, watch=events.append)
-    (note,) = events[0].notes
+    began, plan, *others, finished = events
+    (note,) = plan.notes
     assert note.startswith("A training has 40 steps: too short")
-    assert events[0] == Planned(notes=[note], lines=["The weighted training: 40 steps."], steps=40)
-    assert events[1:41] == [Stepped(step) for step in range(1, 41)]
-    assert events[41:] == [Working("training without augmentation and weights"), Working("training on a and b")]
+    assert plan == Planned(notes=[note], lines=["The weighted training: 40 steps."], steps=40)
+    assert [event.done for event in others if isinstance(event, Stepped)] == [*range(1, 41)]
+    assert others[-2:] == [Working("training without augmentation and weights"), Working("training on a and b")]
+    assert (began.spec["kind"], began.data.group_names, sorted(finished.policies())) == (
+        "fit",
+        ("a", "b"),
+        ["a", "b"],
+    )
 
 
 def test_a_search_by_the_paper_reports_each_group_s_search_and_then_the_fit():
@@ -202,7 +208,9 @@ def test_a_search_by_the_paper_reports_each_group_s_search_and_then_the_fit():
     assert [(event.group, event.number, event.of) for event in started] == [("a", 1, 2), ("b", 2, 2)]
     plans = [i for i, event in enumerate(events) if isinstance(event, Planned)]
     assert len(plans) == 3  # of two searches and the fit
-    assert events[plans[-1] + 1 :] == [Stepped(step) for step in range(1, 41)]
+    assert [event.done for event in events[plans[-1] :] if isinstance(event, Stepped)] == [*range(1, 41)]
+    headings = [event.heading() for event in events if event.heading() is not None]
+    assert headings == ["", "a", "b", ""]  # the forest; the searches of its groups; the fit
     assert events.index(started[0]) < plans[0] < events.index(started[1]) < plans[1] < plans[2]
 
 

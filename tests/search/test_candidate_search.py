@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.runs.events import Planned, Working
+from augtree.runs.events import Began, Finished, Planned, Working
 from augtree.search import Density, Retrain
 from augtree.search.grow import NodeBuilt
 from augtree.search.scorers.base import Scored, halves
@@ -100,10 +100,12 @@ def test_the_plan_then_every_score_and_node_are_events():
     events = []
     result = search(watch=events.append)
     kinds = Counter(type(event) for event in events)
-    assert isinstance(events[0], Planned)
-    assert kinds == {Planned: 1, Scored: kinds[Scored], NodeBuilt: 3, Working: 4}
-    assert events[0].lines[1] == f"At most {events[0].scorings} scorings: 4 candidates, up to 3 nodes."
-    assert set(events[0].notes) <= set(result.notes)
+    began, plan, *_, finished = events
+    assert isinstance(plan, Planned)
+    assert kinds == {Began: 1, Planned: 1, Scored: kinds[Scored], NodeBuilt: 3, Working: 4, Finished: 1}
+    assert (began.spec["kind"], finished.text, finished.policy) == ("search", result.verdict(), result.tree)
+    assert plan.lines[1] == f"At most {plan.scorings} scorings: 4 candidates, up to 3 nodes."
+    assert set(plan.notes) <= set(result.notes)
     scored = [(event.node, event.candidate) for event in events if isinstance(event, Scored)]
     rows = [(row["node"], row["candidate"]) for row in result.history]
     assert scored == [row for row in rows if row[1] != "yardstick"]
@@ -118,7 +120,7 @@ def test_the_plan_then_every_score_and_node_are_events():
 def test_the_plan_is_not_less_than_what_is_done(name):
     events = []
     result = search(scorer=name, check=0, watch=events.append)
-    assert result.cost.scorings <= events[0].scorings < 2 * result.cost.scorings
+    assert result.cost.scorings <= events[1].scorings < 2 * result.cost.scorings
     if name == "density":
         assert result.cost.scorings == 3 * (len(FEW) + 1)
 

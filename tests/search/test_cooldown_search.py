@@ -12,7 +12,7 @@ import torch
 
 import augtree as at
 from augtree.errors import ArgumentError
-from augtree.runs.events import Planned
+from augtree.runs.events import Began, Finished, Planned
 from augtree.runs.warnings import SHORT_TRAINING
 from augtree.search import Cooldown, search_tree
 from augtree.search.cooldown_search import (
@@ -36,9 +36,9 @@ def search(data=DATA, task=LINEAR, space=CORNERS, **more):
 
 
 def planned(events):
-    """The plan, which is the first event."""
-    assert isinstance(events[0], Planned)
-    return events[0]
+    """The plan, which is the first event after the beginning."""
+    assert isinstance(events[1], Planned)
+    return events[1]
 
 
 # ---- what a budget buys
@@ -276,7 +276,7 @@ def test_every_step_and_every_cool_down_is_an_event():
     events = []
     found = search(watch=events.append)
     kinds = Counter(type(event) for event in events)
-    assert kinds.keys() == {Planned, TrunkTrained, CooledDown, FactorTested, NodeBuilt}
+    assert kinds.keys() == {Began, Planned, TrunkTrained, CooledDown, FactorTested, NodeBuilt, Finished}
     assert planned(events).notes == [note for note in found.notes if "is perfect" not in note]
     assert kinds[Planned] == 1
     assert kinds[CooledDown] == len(found.history)

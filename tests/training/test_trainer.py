@@ -274,7 +274,7 @@ def test_passes_are_counted(ready):
 
 
 def test_a_training_that_breaks_off_has_cost_what_it_did(ready):
-    def stop(done):
+    def stop(done, loss):
         if done == 3:
             raise KeyboardInterrupt
 
@@ -285,8 +285,19 @@ def test_a_training_that_breaks_off_has_cost_what_it_did(ready):
 
 def test_ticks_count_the_steps(ready):
     seen = []
-    ready.train(ready.fresh(0), TREE, RATES, 1, tick=seen.append)
-    assert seen == [1, 2, 3, 4, 5]
+    ready.train(ready.fresh(0), TREE, RATES, 1, tick=lambda *tick: seen.append(tick))
+    assert seen == [(step, None) for step in (1, 2, 3, 4, 5)]
+
+
+def test_every_twentieth_tick_has_the_loss_of_its_batch(ready):
+    seen, state = {}, ready.train(ready.fresh(0), TREE, [0.01] * 38, 1)
+    ready.train(state, TREE, [0.01] * 4, 1, tick=seen.setdefault)
+    _, (second, others) = ready.batches(TREE, ready.rows, None, 1, 38, 2)
+    ready.train(state, TREE, [0.01], 1)
+    ready.model.train()
+    with torch.no_grad():
+        expected = F.cross_entropy(ready.outputs(second, 16, ready.model), others).item()
+    assert seen == {1: None, 2: pytest.approx(expected, rel=1e-5), 3: None, 4: None}
 
 
 @pytest.mark.parametrize(("count", "passes"), [(None, 2 * 48), (80, 2 * 64), (10, 2 * 10)])

@@ -12,6 +12,7 @@ import typer
 from augtree.baselines.catalogue import is_method, listing
 from augtree.baselines.methods import check_known
 from augtree.cli.app import AS_JSON, Json, Out, app, finish, new_folder, say, stoppable
+from augtree.cli.logs import Log
 from augtree.cli.options import with_options
 from augtree.cli.values import assignments, policies_by_name
 from augtree.cli.where import WHERE, executor_options
@@ -92,6 +93,7 @@ def compare(
         ),
     ] = False,
     out: Out = None,
+    log: Log = None,
     as_json: Json = False,
     run: Path | None = None,
 ) -> None:
@@ -107,10 +109,10 @@ def compare(
         run_rows |= varied(run, text)
     if run_rows:
         chosen = {**(chosen or free_policies(data, task)), **run_rows}
-    with stoppable(folder), executor_options(), Console(say) as watch:
+    with stoppable(folder), executor_options(), Console(say) as console:
         how: dict[str, Any] = {"seeds": seeds, "train_on": train_on, **where}
-        result = compare_policies(data, task, chosen, out=folder, watch=watch, **how)
-    print_comparison(result, folder, watch)
+        result = compare_policies(data, task, chosen, out=folder, watch=[console, *(log or ())], **how)
+    print_comparison(result, folder, console)
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
 
 

@@ -11,6 +11,7 @@ import typer
 from augtree import demo as example
 from augtree.cli.app import Json, Seed, app, finish, say, stoppable
 from augtree.cli.forest import print_forest
+from augtree.cli.logs import Log
 from augtree.progress import Console
 
 
@@ -18,6 +19,7 @@ from augtree.progress import Console
 def demo(
     out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("runs/demo"),
     seed: Seed = 0,
+    log: Log = None,
     as_json: Json = False,
 ) -> None:
     """Run the example: policies for three groups of digits, a model and a comparison."""
@@ -27,9 +29,9 @@ def demo(
     )
     say("were (upright); of a third, on grey, half are mirrored (mirrored); a third, negatives, lies in all four")
     say("directions (turned). Which augmentation helps each group?")
-    with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Console(say) as watch:
-        found, table = example.run(out, seed, watch)
-    print_forest(found, watch)
+    with stoppable(out, f"augtree demo --out {out} --seed {seed}"), Console(say) as console:
+        found, table = example.run(out, seed, [console, *(log or ())])
+    print_forest(found, console)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
     say(f"\nDigits of each group and what its policy makes of them: {out}/sheet.png. The policies: {out}/forest.svg")
     files = {name: str(out / name) for name in ("forest.json", "forest.svg", "sheet.png", "tree.json")}

@@ -10,6 +10,7 @@ import typer
 
 from augtree.baselines.catalogue import is_method
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
+from augtree.cli.logs import Log
 from augtree.cli.options import make_task, with_options
 from augtree.cli.values import policies_by_name
 from augtree.comparison import free_policies
@@ -73,6 +74,7 @@ def evaluate(
     ] = AUTO,
     workers: Annotated[int, typer.Option(min=1, help="Classifiers that are fitted at once.")] = 1,
     out: Out = None,
+    log: Log = None,
     as_json: Json = False,
     run: Path | None = None,
 ) -> None:
@@ -90,7 +92,7 @@ def evaluate(
     chosen = policies_by_name(policies) if policies else dict(free_policies(data, task))
     if run is not None:
         chosen |= policies_by_name([str(run)])
-    with stoppable(folder), Console(say) as watch:
+    with stoppable(folder), Console(say) as console:
         result = evaluate_policies(
             data,
             task,
@@ -100,9 +102,9 @@ def evaluate(
             known_labels=known_labels,
             workers=workers,
             out=folder,
-            watch=watch,
+            watch=[console, *(log or ())],
         )
-    print_evaluation(result, folder, watch)
+    print_evaluation(result, folder, console)
     finish({"out": str(folder), **json.loads(result.to_json())}, as_json)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
 from augtree.cli.fields import docs_of, option_name, parameter
+from augtree.cli.logs import Log
 from augtree.cli.options import SEARCH, WEIGHTING, OptionGroup, search_group, with_options
 from augtree.cli.search import SpaceName
 from augtree.cli.values import SPACES, space_by_name
@@ -81,17 +82,24 @@ def forest(
         bool, typer.Option(help="Also train on each pair of groups, for the similarity of their features.")
     ] = False,
     out: Out = None,
+    log: Log = None,
     as_json: Json = False,
 ) -> None:
     """Search a policy for each group and train one model on all groups with learned weights."""
     folder = out or new_folder("forest")
-    with stoppable(folder), executor_options(), Console(say) as watch:
-        more: dict[str, Any] = {"out": folder, "plain": plain, "pairs": pairs, "watch": watch, **weighting}
+    with stoppable(folder), executor_options(), Console(say) as console:
+        more: dict[str, Any] = {
+            "out": folder,
+            "plain": plain,
+            "pairs": pairs,
+            "watch": [console, *(log or ())],
+            **weighting,
+        }
         if trees is not None:
             result = fit_forest(data, task, trees_of(trees), seed=options.get("seed", 0), **more)
         else:
             result = search_forest(data, task, space_by_name(space, data), **options, **where, **more)
-    print_forest(result, watch)
+    print_forest(result, console)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 
 

@@ -13,6 +13,7 @@ from augtree.cli.app import Json, app, finish, say, stoppable
 from augtree.cli.compare import print_comparison
 from augtree.cli.evaluate import print_evaluation
 from augtree.cli.forest import print_forest
+from augtree.cli.logs import Log
 from augtree.cli.search import print_tree
 from augtree.cli.train import print_trained
 from augtree.cli.where import WHERE, Address, GpusPerTask, On, Workers, executor_options
@@ -36,26 +37,27 @@ def resume(
     address: Address = None,
     gpus_per_task: GpusPerTask = None,
     workers: Workers = None,
+    log: Log = None,
     as_json: Json = False,
 ) -> None:
     """Resume a run that was stopped; the result is the same as without the interruption."""
     parse_budget(budget)
     chosen = WHERE.value({"on": on, "address": address, "gpus_per_task": gpus_per_task, "workers": workers})
     torch.set_num_threads(threads or threads_of(run))
-    with stoppable(run), executor_options(), Console(say) as watch:
-        result = resume_run(run, budget=budget, watch=watch, **chosen)
+    with stoppable(run), executor_options(), Console(say) as console:
+        result = resume_run(run, budget=budget, watch=[console, *(log or ())], **chosen)
     if isinstance(result, Trained):
         print_trained(result, run)
         finish({"out": str(run), "metrics": result.metrics}, as_json)
         return
     if isinstance(result, Comparison):
-        print_comparison(result, run, watch)
+        print_comparison(result, run, console)
     elif isinstance(result, Evaluation):
-        print_evaluation(result, run, watch)
+        print_evaluation(result, run, console)
     elif isinstance(result, TreeResult):
-        print_tree(result, watch)
+        print_tree(result, console)
     else:
-        print_forest(result, watch)
+        print_forest(result, console)
     finish({"out": str(run), **json.loads(result.to_json())}, as_json)
 
 

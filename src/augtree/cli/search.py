@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Out, app, finish, new_folder, say, stoppable
+from augtree.cli.logs import Log
 from augtree.cli.options import search_group, with_options
 from augtree.cli.values import SPACES, space_by_name
 from augtree.cli.where import WHERE, executor_options
@@ -37,13 +38,16 @@ def search(
     where: dict[str, Any],
     space: SpaceName = "auto",
     out: Out = None,
+    log: Log = None,
     as_json: Json = False,
 ) -> None:
     """Search for an augmentation policy while training a model with it."""
     folder = out or new_folder("search")
-    with stoppable(folder), executor_options(), Console(say) as watch:
-        result = search_tree(data, task, space_by_name(space, data), out=folder, watch=watch, **options, **where)
-    print_tree(result, watch)
+    with stoppable(folder), executor_options(), Console(say) as console:
+        result = search_tree(
+            data, task, space_by_name(space, data), out=folder, watch=[console, *(log or ())], **options, **where
+        )
+    print_tree(result, console)
     finish({"out": str(result.out), **json.loads(result.to_json())}, as_json)
 
 

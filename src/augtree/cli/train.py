@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from augtree.cli.app import Json, Out, Seed, app, finish, new_folder, say, stoppable
+from augtree.cli.logs import Log
 from augtree.cli.options import with_options
 from augtree.comparison import Trained
 from augtree.comparison import train as train_model
@@ -40,6 +41,7 @@ def train(
         bool, typer.Option("--overwrite", help="Begin anew where --out holds another training, which is deleted.")
     ] = False,
     seed: Seed = 0,
+    log: Log = None,
     as_json: Json = False,
     run: Path | None = None,
 ) -> None:
@@ -47,8 +49,10 @@ def train(
     folder = out or new_folder("train")
     policy = policy or policy_of_run(run)
     say(f"Policy: {policy}.")
-    with stoppable(folder), Console(say) as watch:
-        result = train_model(data, task, policy, seed=seed, out=folder, overwrite=overwrite, watch=watch)
+    with stoppable(folder), Console(say) as console:
+        result = train_model(
+            data, task, policy, seed=seed, out=folder, overwrite=overwrite, watch=[console, *(log or ())]
+        )
     print_trained(result, folder)
     finish({"out": str(folder), "metrics": result.metrics}, as_json)
 

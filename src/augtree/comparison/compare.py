@@ -28,7 +28,7 @@ from augtree.errors import ArgumentError, DataError, TaskError, one_of
 from augtree.forests import Weighted
 from augtree.policies.codec import to_json
 from augtree.progress import shown
-from augtree.runs.events import Planned, RowTrained, Watch
+from augtree.runs.events import Finished, Planned, RowTrained, Watch, Watchers
 from augtree.runs.executors import Executor, executor_of
 from augtree.runs.failures import attempt
 from augtree.runs.spec import begin_run, run_spec
@@ -57,7 +57,7 @@ def compare(
     out: str | Path | None = None,
     workers: int = 1,
     executor: Executor | str | None = None,
-    watch: Watch | None = None,
+    watch: Watchers = None,
 ) -> Comparison:
     """Train a model with each policy, the same budget for each, and put them side by side.
 
@@ -86,7 +86,8 @@ def compare(
         Where trainings run, instead of `workers`: `augtree.executors.Ray(address="auto")`, or a name (serial,
         processes, ray); the result is the same.
     watch
-        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
+        Called with every event (`augtree.runs.events`): a function, a logger (`augtree.loggers`), or a list of them.
+        With None, or loggers alone, the progress is shown in a terminal or a notebook.
 
     Examples
     --------
@@ -137,6 +138,7 @@ def compare(
         run.record_fact("status", "done")
         if all("failed" in row for row in rows):
             raise TaskError(f"every training failed, the first with: {rows[0]['failed']}")
+        show(Finished(f"{result.to_text()}\n\n{result.verdict()}"))
         return result
 
 

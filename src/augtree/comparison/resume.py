@@ -20,7 +20,7 @@ from augtree.evaluation.protocols import find_protocol
 from augtree.evaluation.result import Evaluation
 from augtree.forests import ForestResult, fit_forest, search_forest
 from augtree.policies import Tree
-from augtree.runs.events import Watch
+from augtree.runs.events import Watchers
 from augtree.runs.executors import Executor, executor_of
 from augtree.runs.spec import Restored, Transforms, restore, restore_space
 from augtree.runs.store import checked_spec
@@ -42,7 +42,7 @@ def resume(
     budget: str | float | None = None,
     workers: int = 1,
     executor: Executor | str | None = None,
-    watch: Watch | None = None,
+    watch: Watchers = None,
 ) -> Result:
     """Go on with a run of any kind; the result is the same as without the interruption.
 
@@ -63,7 +63,8 @@ def resume(
     executor
         As in `search_tree` and `compare`, for their runs and those of forests; it need not be that of before.
     watch
-        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
+        Called with every event (`augtree.runs.events`): a function, a logger (`augtree.loggers`), or a list of them.
+        With None, or loggers alone, the progress is shown in a terminal or a notebook.
 
     Examples
     --------
@@ -95,14 +96,14 @@ def resume(
     return RESUMES[kind](run, budget=budget, workers=workers, executor=executor, watch=watch)
 
 
-def resume_search(run: Restored, *, watch: Watch | None, **more: Any) -> TreeResult:
+def resume_search(run: Restored, *, watch: Watchers, **more: Any) -> TreeResult:
     """Go on with the search for a tree."""
     options = options_of(run, **more)
     space = restore_space(run.spec["space"], run.reader)
     return search_tree(run.data, run.task, space, **options.arguments(), out=run.folder, watch=watch)
 
 
-def resume_forest(run: Restored, *, watch: Watch | None, **more: Any) -> ForestResult:
+def resume_forest(run: Restored, *, watch: Watchers, **more: Any) -> ForestResult:
     """Go on with the search for a forest."""
     arguments = options_of(run, **more, method="greedy").arguments("method") | weighting_of(run)
     space = restore_space(run.spec["space"], run.reader)
@@ -115,7 +116,7 @@ def options_of(run: Restored, *, budget: str | float | None, **more: Any) -> Sea
     return SearchOptions.from_spec(run.spec, run.folder, budget=run.budget if budget is None else budget, **more)
 
 
-def resume_fit(run: Restored, *, watch: Watch | None, **_: Any) -> ForestResult:
+def resume_fit(run: Restored, *, watch: Watchers, **_: Any) -> ForestResult:
     """Go on with a weighted training for given trees."""
     trees = {group: restored_tree(run.reader.policy(text)) for group, text in run.spec["trees"].items()}
     arguments = {**weighting_of(run), "seed": run.spec["seed"]}
@@ -134,14 +135,14 @@ def restored_tree(policy: object) -> Tree:
     return policy
 
 
-def resume_training(run: Restored, *, watch: Watch | None, **_: Any) -> Trained:
+def resume_training(run: Restored, *, watch: Watchers, **_: Any) -> Trained:
     """Go on with a training."""
     policy = run.reader.policy(run.spec["policy"])
     return train(run.data, run.task, policy, seed=run.spec["seed"], out=run.folder, watch=watch)
 
 
 def resume_comparison(
-    run: Restored, *, workers: int, executor: Executor | str | None, watch: Watch | None, **_: Any
+    run: Restored, *, workers: int, executor: Executor | str | None, watch: Watchers, **_: Any
 ) -> Comparison:
     """Go on with a comparison."""
     methods = {name: restore_method(run.spec["policies"][name], run.reader) for name in run.spec["order"]}
@@ -150,7 +151,7 @@ def resume_comparison(
     return compare(run.data, run.task, methods, **arguments, out=run.folder, watch=watch)
 
 
-def resume_evaluation(run: Restored, *, workers: int, watch: Watch | None, **_: Any) -> Evaluation:
+def resume_evaluation(run: Restored, *, workers: int, watch: Watchers, **_: Any) -> Evaluation:
     """Go on with an evaluation."""
     spec, protocol = run.spec, find_protocol(run.spec["protocol"])
     given = {name: restore_method(spec["policies"][name], run.reader) for name in spec["order"]}

@@ -17,7 +17,7 @@ from augtree.files import check_folder
 from augtree.policies.codec import to_json
 from augtree.progress import shown
 from augtree.runs.checkpoints import Checkpoints, LazyState
-from augtree.runs.events import Planned, Stepped, Watch
+from augtree.runs.events import Finished, Planned, Stepped, Watch, Watchers
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import BEGINNINGS, Run, acquire_lock, check_run_folder, read_spec
 from augtree.tasks import Task
@@ -60,7 +60,7 @@ def train(
     seed: int = 0,
     out: str | Path | None = None,
     overwrite: bool = False,
-    watch: Watch | None = None,
+    watch: Watchers = None,
 ) -> Trained:
     """Train one model with a policy.
 
@@ -80,7 +80,8 @@ def train(
     overwrite
         Begin anew in a folder that holds another training, which is deleted. No other run is ever replaced.
     watch
-        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
+        Called with every event (`augtree.runs.events`): a function, a logger (`augtree.loggers`), or a list of them.
+        With None, or loggers alone, the progress is shown in a terminal or a notebook.
 
     Examples
     --------
@@ -132,6 +133,8 @@ def train_in_run(run: Run, trainer: Trainer, policy: Policy, seed: int, watch: W
     )
     run.write_all({**files, "policy.json": to_json(policy).encode()})
     run.record_fact("status", "done")
+    figures = {f"{split}/{name}": value for split, each in metrics.items() for name, value in each.items()}
+    watch(Finished("", figures, policy))
     return result
 
 
@@ -142,8 +145,8 @@ def train_in_parts(checkpoints: Checkpoints, policy: Policy, seed: int, watch: W
     size = -(-len(rates) // PARTS)
 
     def train_part(before: LazyState, first: int) -> State:
-        def tick(done: int) -> None:
-            watch(Stepped(first + done))
+        def tick(done: int, loss: float | None) -> None:
+            watch(Stepped(first + done, loss))
 
         state = trainer.train(before(), policy, rates[first : first + size], seed, tick=tick)
         before.forget()

@@ -36,7 +36,7 @@ from augtree.forests import Weighted
 from augtree.policies import Forest
 from augtree.policies.codec import to_json
 from augtree.progress import shown
-from augtree.runs.events import Planned, RowTrained, Watch
+from augtree.runs.events import Finished, Planned, RowTrained, Watch, Watchers
 from augtree.runs.failures import attempt
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
@@ -65,7 +65,7 @@ def evaluate(
     known_labels: str | Path | ArrayLike = "auto",
     workers: int = 1,
     out: str | Path | None = None,
-    watch: Watch | None = None,
+    watch: Watchers = None,
 ) -> Evaluation:
     """Train an encoder with each policy and seed, without labels, and judge its features by a protocol.
 
@@ -100,7 +100,8 @@ def evaluate(
     out
         The folder of the run; without one, nothing is saved.
     watch
-        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
+        Called with every event (`augtree.runs.events`): a function, a logger (`augtree.loggers`), or a list of them.
+        With None, or loggers alone, the progress is shown in a terminal or a notebook.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def evaluate_methods(
     known: KnownLabels,
     workers: int,
     out: str | Path | None,
-    watch: Watch | None,
+    watch: Watchers,
 ) -> Evaluation:
     """The run: every encoder, every fold, the table."""
     workers = whole_number("workers", workers, 1, 1024)
@@ -160,6 +161,7 @@ def evaluate_methods(
         run.record_fact("status", "done")
         if all("failed" in row for row in rows):
             raise TaskError(f"every row of the table failed, the first with: {rows[0]['failed']}")
+        show(Finished(result.to_text()))
         return result
 
 

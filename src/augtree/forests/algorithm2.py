@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,12 +15,29 @@ from augtree.forests.mirror import largest_remainder, update
 from augtree.forests.options import Weighting
 from augtree.forests.sampling import mixed_order, skip_short_epochs
 from augtree.policies import Forest
+from augtree.runs.events import Event, Stepped, Watch, figure_name, silent
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import State
 
 Floats = NDArray[np.float64]
 OUTER_MOMENTUM = 0.5
 """The share of earlier estimates in the running average of the outer losses, which tells the worst group."""
+
+
+@dataclass(frozen=True)
+class Weighed(Event):
+    """The groups have new weights."""
+
+    weights: Mapping[str, float]
+    outer: Mapping[str, float]
+    """The outer loss of each group before the update."""
+
+    def describe(self) -> Sequence[str]:
+        return []
+
+    def logged(self) -> Mapping[str, float]:
+        found = {"weights": self.weights, "outer-loss": self.outer}
+        return {figure_name(kind, group): value for kind, values in found.items() for group, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -60,15 +77,14 @@ class WeightedTraining:
         self.rounds = -(-len(self.rates) // self.options.alpha)
         self.hypergradient = Hypergradient(self.trainer, self.forest, self.options, self.seed)
 
-    def run(
-        self, rounds: range, state: WeightedState | None = None, tick: Callable[[int], None] = lambda _: None
-    ) -> WeightedState:
+    def run(self, rounds: range, state: WeightedState | None = None, watch: Watch = silent) -> WeightedState:
         """Lines 4 to 9, for some rounds."""
         state = self.begin() if state is None else state
         for t in rounds:
-            state = self.sgd_steps(t, state, tick)
+            state = self.sgd_steps(t, state, watch)
             if self.options.eta > 0 and t < self.rounds - 1:
                 state = self.weight_step(t, state)
+                watch(Weighed(state.history[-1]["w"], state.history[-1]["outer"]))
         return state
 
     def begin(self) -> WeightedState:
@@ -79,7 +95,7 @@ class WeightedTraining:
         theta = self.trainer.fresh(self.seed) if self.start is None else self.start
         return WeightedState(theta, w, (0,) * m, product)
 
-    def sgd_steps(self, t: int, state: WeightedState, tick: Callable[[int], None] = lambda _: None) -> WeightedState:
+    def sgd_steps(self, t: int, state: WeightedState, watch: Watch = silent) -> WeightedState:
         """Alpha steps on sum_g w_g L_g(theta; Q_g): the groups' samples are drawn in proportion to w."""
         rates = self.rates[t * self.options.alpha : (t + 1) * self.options.alpha]
         size, done = self.trainer.batch_size, state.theta.step
@@ -91,7 +107,12 @@ class WeightedTraining:
         first = self.before + t * self.options.alpha
         order = mixed_order(self.rows, drawn, each, first * size, t, self.seed, batches)
         theta = self.trainer.train(
-            state.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
+            state.theta,
+            self.forest,
+            rates,
+            self.seed,
+            order=order,
+            tick=lambda steps, loss: watch(Stepped(done - self.before + steps, loss)),
         )
         return replace(state, theta=theta, drawn=tuple(int(n) for n in drawn + each))
 

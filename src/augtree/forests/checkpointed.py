@@ -11,7 +11,7 @@ import numpy as np
 from augtree.errors import RunError
 from augtree.forests.algorithm2 import WeightedState, WeightedTraining
 from augtree.runs.checkpoints import Checkpoints
-from augtree.runs.events import Stepped, Watch
+from augtree.runs.events import Watch
 from augtree.runs.store import Run
 
 PARTS = 10
@@ -55,7 +55,7 @@ class CheckpointedTraining:
 
         def work() -> tuple[dict[str, Any], None]:
             start = None if state is None else replace(state, history=())
-            end = self.training.run(self.parts[k], start, lambda steps: self.watch(Stepped(steps)))
+            end = self.training.run(self.parts[k], start, self.watch)
             ends.append(end)
             if k == self.kept:
                 self.in_memory[k] = replace(end, history=())

@@ -16,12 +16,12 @@ from augtree.forests.checkpointed import CheckpointedTraining
 from augtree.forests.mirror import effective_size
 from augtree.forests.options import Weighting
 from augtree.forests.plain import compare_with_plain
-from augtree.forests.result import ForestResult, measures_by_group
+from augtree.forests.result import ForestResult, finished, measures_by_group
 from augtree.forests.weighted import check_groups_match
 from augtree.policies import Forest, Tree, load
 from augtree.policies.codec import to_json
 from augtree.progress import shown
-from augtree.runs.events import Planned, Watch
+from augtree.runs.events import Planned, Watchers
 from augtree.runs.spec import begin_run, run_spec
 from augtree.runs.store import Run
 from augtree.tables import counted
@@ -41,7 +41,7 @@ def fit_forest(
     out: str | Path | None = None,
     plain: bool = False,
     pairs: bool = False,
-    watch: Watch | None = None,
+    watch: Watchers = None,
     **weighting: Any,
 ) -> ForestResult:
     """Learn one model and the weights of the groups, for given trees: Algorithm 2 from its fourth line on.
@@ -107,6 +107,7 @@ def fit_forest(
         )
         write_forest(run, result, data, task)
         run.record_fact("status", "done")
+        show(finished(result))
         return result
 
 

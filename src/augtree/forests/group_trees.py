@@ -38,6 +38,9 @@ class GroupStarted(Event):
     def describe(self) -> Sequence[str]:
         return [f"\nGroup {printable(self.group)} ({self.number} of {self.of}): {self.data}"]
 
+    def heading(self) -> str:
+        return self.group
+
 
 @dataclass(frozen=True)
 class GroupFinished(Event):

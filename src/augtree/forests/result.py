@@ -16,6 +16,7 @@ from augtree.data.groups import ALL
 from augtree.errors import ArgumentError
 from augtree.forests.verdict import verdict_lines
 from augtree.policies import Forest
+from augtree.runs.events import Finished
 from augtree.search.play import factor_in_words
 from augtree.search.result import TreeResult
 from augtree.tables import csv_text, markdown
@@ -181,6 +182,18 @@ class ForestResult:
     def groups_csv(self) -> str:
         """The measures as CSV: a row for each split and group."""
         return csv_text(self.table())
+
+
+def finished(result: ForestResult) -> Finished:
+    """The last event of a forest's run."""
+    figures = {
+        f"{split}/{name}": value
+        for split, groups in result.measures.items()
+        for name, value in (("average", result.average(split)), ("worst-group", result.worst(split)[1]))
+        if value is not None
+    }
+    costs = {f"cost/{name}": value for name, value in result.cost.items()}
+    return Finished(f"{result.to_text()}\n\n{result.verdict()}", {**figures, **costs}, result.forest)
 
 
 def most_important(found: TreeResult | None) -> str:

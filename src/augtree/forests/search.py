@@ -21,12 +21,12 @@ from augtree.forests.fit import fit_forest, forest_result, group_metrics, skippe
 from augtree.forests.group_trees import group_alone, trees_of_groups
 from augtree.forests.options import Weighting
 from augtree.forests.plain import compare_with_plain
-from augtree.forests.result import ForestResult
+from augtree.forests.result import ForestResult, finished
 from augtree.forests.shared_trunk import SharedTrunk
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.progress import shown
-from augtree.runs.events import Note, Watch
+from augtree.runs.events import Note, Watchers
 from augtree.runs.executors import Executor
 from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.runs.store import Run, read_spec
@@ -65,7 +65,7 @@ def search_forest(
     method: str = "shared",
     plain: bool = False,
     pairs: bool = False,
-    watch: Watch | None = None,
+    watch: Watchers = None,
     **weighting: Any,
 ) -> ForestResult:
     """One policy for each group of a data set, and one model on all of them with learned weights.
@@ -100,7 +100,8 @@ def search_forest(
     pairs
         Whether to train a plain model on each pair of groups too, for the similarity of their features.
     watch
-        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
+        Called with every event (`augtree.runs.events`): a function, a logger (`augtree.loggers`), or a list of them.
+        With None, or loggers alone, the progress is shown in a terminal or a notebook.
     weighting
         Options of `augtree.Weighting`: alpha, eta, target="worst", ...
 
@@ -151,6 +152,7 @@ def search_forest(
         result = search_on_shared_trunk(SharedTrunk(context, options, weights), space, plain=plain, pairs=pairs)
         write_forest(run, result, data, task)
         run.record_fact("status", "done")
+        show(finished(result))
         return result
 
 
@@ -190,7 +192,7 @@ def search_by_paper(
     options: SearchOptions,
     spec: Mapping[str, Any],
     out: str | Path | None,
-    watch: Watch | None,
+    watch: Watchers,
     fit: Mapping[str, Any],
 ) -> ForestResult:
     """Method "paper": each group's tree from its own samples, then one weighted training."""
@@ -212,6 +214,7 @@ def search_by_paper(
         write_forest(run, result, data, task)
         budget_spent = any(status_of(search.out) == "spent" for search in results.values())
         run.record_fact("status", "spent" if budget_spent else "done")
+        show(finished(result))
         return result
 
 

@@ -16,7 +16,7 @@ from augtree import data as data_sets
 from augtree.data import Dataset
 from augtree.errors import DataError, RunError, shown
 from augtree.policies.codec import Reader, to_json
-from augtree.runs.events import tell
+from augtree.runs.events import WATCH, Began, tell
 from augtree.runs.store import VERSION, Run, read_spec
 from augtree.runs.warnings import run_warnings
 from augtree.tasks import TASKS, Task
@@ -46,6 +46,7 @@ def begin_run(out: str | Path | None, spec: Mapping[str, Any], trainer: Trainer,
         run.new_facts = lambda: new_facts(run, trainer)
         run.notes = [*run.notes, *changed_surroundings(run, trainer), *run_warnings(trainer, spec["kind"])]
         run.record_fact("status", "begun")
+        WATCH.get()(Began(run.spec, trainer.data))
         if trainer.halved:
             tell(HALVED.format(trainer.device))
     except BaseException:

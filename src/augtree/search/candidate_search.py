@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from augtree.policies.codec import to_json
 from augtree.runs import faults
-from augtree.runs.events import Planned
+from augtree.runs.events import Finished, Planned
 from augtree.search import exhaustive
 from augtree.search.budget import describe_training
 from augtree.search.free_check import against_free
@@ -55,6 +55,7 @@ def search_by_candidates(context: ScoringContext, options: SearchOptions) -> Tre
     texts = {"history.csv": result.history_csv(), "tree.svg": result.tree.to_svg(), "result.json": result.to_json()}
     run.write_all({name: text.encode() for name, text in texts.items()})
     run.record_fact("status", "spent" if growth.open else "done")
+    watch(Finished(result.verdict(), {"cost": result.cost.training_equivalents}, result.tree))
     return result
 
 

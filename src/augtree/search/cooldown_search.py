@@ -13,7 +13,7 @@ from augtree.errors import RunError
 from augtree.policies import Tree
 from augtree.policies.codec import to_json
 from augtree.runs import faults
-from augtree.runs.events import Planned
+from augtree.runs.events import Finished, Planned
 from augtree.runs.failures import attempt
 from augtree.runs.store import Run
 from augtree.search.branches import BranchRunner
@@ -91,6 +91,7 @@ def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOp
     )
     write_result(run, trainer, result)
     run.record_fact("status", "done")
+    watch(Finished(result.verdict(), {**result.measures, "cost": result.cost.training_equivalents}, result.tree))
     return result
 
 

@@ -5,7 +5,7 @@ The paper's words: T is the tree, V the nodes that are open, H the probabilities
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from augtree.policies import Tree
 from augtree.runs.events import Event
 from augtree.runs.failures import BudgetSpentError
 from augtree.transforms import Identity
-from augtree.transforms.base import Transform
+from augtree.transforms.base import Policy, Transform
 
 
 class Built(NamedTuple):
@@ -87,6 +87,12 @@ class NodeBuilt(Event):
             return [f"Node {self.node}: {built.why}."]
         gain = f"{built.gain:.4f} ± {built.gain_se:.4f}"
         return [f"Node {self.node}: {built.transform} p={built.p:g}, the validation loss falls by {gain}."]
+
+    def logged(self) -> Mapping[str, float]:
+        return {f"nodes/{self.node}/gain": self.built.gain}
+
+    def policies(self) -> Mapping[str, Policy]:
+        return {"": self.growth.tree} if self.built.improves else {}
 
 
 def grow(scorer: Scorer, depth: int, seed: int, watch: Callable[[Growth, int], None] = lambda *_: None) -> Growth:

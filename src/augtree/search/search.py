@@ -8,7 +8,7 @@ from pathlib import Path
 from augtree.data import Dataset
 from augtree.errors import ArgumentError, DataError
 from augtree.progress import shown
-from augtree.runs.events import Watch
+from augtree.runs.events import Watchers
 from augtree.runs.executors import Executor
 from augtree.runs.spec import begin_run, run_spec, space_spec
 from augtree.search.candidate_search import search_by_candidates
@@ -40,7 +40,7 @@ def search_tree(
     method: str = "greedy",
     workers: int = 1,
     executor: Executor | str | None = None,
-    watch: Watch | None = None,
+    watch: Watchers = None,
 ) -> TreeResult:
     """Search for the augmentation that suits a data set: the result is a tree and a finished model.
 
@@ -77,7 +77,8 @@ def search_tree(
         Where cool-downs run, instead of `workers`: `augtree.executors.Ray(address="auto")`, or a name (serial,
         processes, ray); the result is the same.
     watch
-        Called with every event (`augtree.runs.events`); None shows the progress in a terminal or a notebook.
+        Called with every event (`augtree.runs.events`): a function, a logger (`augtree.loggers`), or a list of them.
+        With None, or loggers alone, the progress is shown in a terminal or a notebook.
 
     Returns
     -------

@@ -117,7 +117,7 @@ class Trunk:
             start = self.trainer.fresh(self.seed) if before is None else before()
             state = self.trainer.train(
                 start, policy, self.rates(first, end), seed_of(self.seed, "trunk"),
-                tick=lambda done: self.watch(TrunkTrained(first + done)),
+                tick=lambda done, loss: self.watch(TrunkTrained(first + done, loss)),
             )  # fmt: skip
             if before is not None:
                 before.forget()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from augtree.errors import printable
-from augtree.runs.events import Event, Progress
+from augtree.runs.events import Event, Progress, figure_name
 from augtree.search.factorial import Effect
 from augtree.search.play import factor_in_words
 from augtree.search.symmetries import Symmetry
@@ -67,9 +67,14 @@ class TrunkTrained(Event):
     """The trunk has made this many steps."""
 
     steps: int
+    loss: float | None = None
+    """The loss of the last batch, where it was read."""
 
     def describe(self) -> Sequence[str]:
         return []
+
+    def logged(self) -> Mapping[str, float]:
+        return {} if self.loss is None else {"training/loss": self.loss}
 
     def progress(self) -> Progress:
         return Progress("the trunk: training on the mixture", done=self.steps)
@@ -93,6 +98,12 @@ class CooledDown(Event):
         long = len(self.candidate) > LONGEST_NAME
         name = f"{self.candidate[: LONGEST_NAME - 1]}…" if long else self.candidate
         return [f"Cool-down on {name}: validation loss {self.loss:.4f}."]
+
+    def logged(self) -> Mapping[str, float]:
+        if self.test is not None:
+            return {}
+        kind = "cool-downs" if self.look is None else f"look-{self.look + 1}"
+        return {figure_name(kind, self.candidate): self.loss}
 
     def progress(self) -> Progress:
         if self.test is not None:
@@ -121,6 +132,16 @@ class FactorTested(Event):
         everywhere = not self.grouped or set(finding.removed_in) == set(finding.groups)
         where = "" if everywhere else f" in {printable(', '.join(finding.removed_in))}"
         return [f"{place}; leaves play{where}."]
+
+    def logged(self) -> Mapping[str, float]:
+        finding = self.finding
+        if finding.gap is not None:
+            return {"findings/overfitting": finding.gap}
+        name, groups = finding.factor, finding.groups if self.grouped else {}
+        if finding.kept is not None:
+            return {figure_name("findings", name, "kept", group): share for group, share in finding.kept.items()}
+        harms = {"": finding.effect, **groups}
+        return {figure_name("findings", name, "harm", group): effect.harm for group, effect in harms.items()}
 
 
 def finding_of_symmetry(

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,8 @@ CHUNK_BYTES = 1 << 25
 """Bytes of pictures that are augmented in one call. Fixed, since partners of SamplePairing come from the call."""
 CHUNK_EDGES = {"cpu": 1 << 16, "cuda": 1 << 22}
 """About as many edges and nodes of graphs: more is faster on a GPU and slower on a CPU, whose caches are small."""
+LOSS_EVERY = 20
+"""`tick` is called after each step of a training, and gets its loss once in so many: reading it waits for a GPU."""
 MEASURED_GRAPHS = 1024
 """Graphs whose mean size stands for that of all."""
 
@@ -202,7 +204,7 @@ class ModelTrainer:
         rates: Sequence[float],
         seed: int,
         rows: Rows | None = None,
-        tick: Callable[[int], object] | None = None,
+        tick: Callable[[int, float | None], object] | None = None,
         order: Order | None = None,
     ) -> State:
         """Train on, a step for each rate; samples and draws depend on the seed and the number of the step.
@@ -217,15 +219,13 @@ class ModelTrainer:
             self.model.train()
             scalars = self.optimizer.scalars(rates, state.step).to(self.device)
             loss_scalars = self.loss_scalars(state.step, len(rates)).to(self.device)
-            done = 0
-            for inputs, labels in self.batches(policy, rows, order, seed, state.step, len(rates)):
-                self.run_step(inputs, labels, scalars[done], loss_scalars[done])
-                done += 1
+            for i, (inputs, labels) in enumerate(self.batches(policy, rows, order, seed, state.step, len(rates))):
+                loss = self.run_step(inputs, labels, scalars[i], loss_scalars[i])
                 self.passes.forward += self.views * len(labels)
                 self.passes.backward += self.views * len(labels)
                 if tick is not None:
-                    tick(done)
-            return self.snapshot(state.step + done)
+                    tick(i + 1, None if (state.step + i + 1) % LOSS_EVERY else float(loss))
+            return self.snapshot(state.step + len(rates))
 
     def diverged(self, state: State, place: str = "") -> TaskError:
         """The error for a state whose numbers are not finite."""
@@ -236,19 +236,21 @@ class ModelTrainer:
         """Inputs of the loss beside the batch that change from step to step, a row each; none unless overridden."""
         return torch.empty(steps, 0)
 
-    def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
-        """One step; for pictures on a GPU it is recorded, and reads nothing but its arguments and the model."""
+    def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
+        """One step, and its loss; for pictures on a GPU it is recorded, so it reads its arguments and the model."""
+        arguments = (inputs, labels, scalars, loss_scalars)
         if self.device.type == "cuda" and self.pictures:
-            self.replay("step", self.step, (inputs, labels, scalars, loss_scalars))
-        else:
-            self.step(inputs, labels, scalars, loss_scalars)
+            return cast(Tensor, self.replay("step", self.step, arguments))
+        return self.step(*arguments)
 
-    def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
-        """One step in Python."""
+    def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
+        """One step in Python, and its loss."""
         self.weights.grads.zero_()
-        self.step_loss(inputs, labels, loss_scalars).backward()
+        loss = self.step_loss(inputs, labels, loss_scalars)
+        loss.backward()
         with torch.no_grad():
             self.optimizer.update(self.weights, scalars)
+        return loss.detach()
 
     def step_loss(self, inputs: Any, labels: Tensor, loss_scalars: Tensor) -> Tensor:
         """The loss of a training step."""

@@ -204,7 +204,7 @@ def test_every_score_is_an_event(context):
     context.watch = events.append
     scored(context, lambda: YARD)
     scored(context, lambda: YARD)  # from the store: a progress bar must move as well
-    assert events == [Scored(1, "Invert(0.2)")] * 2
+    assert events == [Scored(1, "Invert(0.2)", float(np.mean(YARD)))] * 2
 
 
 # ---- the budget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from augtree.errors import TaskError, number
 from augtree.keys import Key
 from augtree.policies import Tree
 from augtree.runs.checkpoints import Checkpoints, LazyState
-from augtree.runs.events import Event, Note, Progress, Watch, silent
+from augtree.runs.events import Event, Note, Progress, Watch, figure_name, silent
 from augtree.runs.failures import BudgetSpentError, attempt
 from augtree.runs.store import Run, Unit
 from augtree.search.grow import Built
@@ -64,9 +64,14 @@ class Scored(Event):
 
     node: int
     candidate: str
+    loss: float | None = None
+    """Its loss; None where it failed."""
 
     def describe(self) -> Sequence[str]:
         return []
+
+    def logged(self) -> Mapping[str, float]:
+        return {} if self.loss is None else {figure_name("nodes", str(self.node), self.candidate): self.loss}
 
     def progress(self) -> Progress:
         return Progress(f"node {self.node}: {self.candidate}", added=1)
@@ -161,7 +166,7 @@ class ScoringContext:
 
         unit = self.unit(key, scored)
         value = unit.value
-        self.watch(Scored(value["node"], value["candidate"]))
+        self.watch(Scored(value["node"], value["candidate"], value.get("loss")))
         if "failed" in value:
             return Score(entry, failed=value["failed"])
         loss, loss_se, gain, gain_se = (value[name] for name in ("loss", "loss_se", "gain", "gain_se"))
