@@ -149,5 +149,3 @@ def is_standard(module: str) -> bool:
 def by_kind(line: str) -> tuple[bool, str]:
     """Whole modules before names from modules."""
     return line.startswith("from"), line
-
-

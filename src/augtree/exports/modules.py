@@ -86,7 +86,9 @@ def refuse(target: str, steps: Iterable[object]) -> None:
     """Raise where there are transforms that a target has not."""
     names = list(dict.fromkeys(map(str, steps)))
     if names:
-        raise ArgumentError("policy", f"must be made of transforms that {target} has, but it has no {', '.join(names)}")
+        raise ArgumentError(
+            "policy", f"must be made of transforms that {target} has, but it has no {', '.join(names)}"
+        )
 
 
 def module_source(policy: Policy, form: Form) -> str:
@@ -99,7 +101,9 @@ def module_source(policy: Policy, form: Form) -> str:
     if any(isinstance(step, SamplePairing) for step in steps) and any(isinstance(s, ResizedCrop) for s in steps):
         raise ArgumentError("policy", "must not have both SamplePairing and ResizedCrop to be exported")
     writer = Steps()
-    writer.define("augment", "sample: Sample, draws: Draws, group: str | None = None", "One sample", writer.body(policy))
+    writer.define(
+        "augment", "sample: Sample, draws: Draws, group: str | None = None", "One sample", writer.body(policy)
+    )
     written = ["\n".join(lines) for lines in reversed(writer.functions.values())]
     if form is not GRAPHS:
         written.append(finish(policy))
@@ -130,7 +134,9 @@ def finish(policy: Policy) -> str:
     """The function that the augmented picture goes through last."""
     last = normalization(policy)
     done = "sample" if last is None else f"normalized(sample, {last.mean!r}, {last.std!r})"
-    return f'def finish(sample: Sample) -> Sample:\n    """The last step, once for each picture."""\n    return {done}'
+    return (
+        f'def finish(sample: Sample) -> Sample:\n    """The last step, once for each picture."""\n    return {done}'
+    )
 
 
 def normalization(policy: Policy) -> Normalize | None:

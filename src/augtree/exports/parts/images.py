@@ -44,7 +44,9 @@ class Policy(nn.Module):
 def as_image(picture: Any) -> Any:
     """A tensor as a Pillow image."""
     if not isinstance(picture, torch.Tensor) or picture.dtype != torch.uint8 or picture.ndim != 3:
-        got = f"{picture.dtype} {list(picture.shape)}" if isinstance(picture, torch.Tensor) else type(picture).__name__
+        got = (
+            f"{picture.dtype} {list(picture.shape)}" if isinstance(picture, torch.Tensor) else type(picture).__name__
+        )
         raise ValueError(f"a picture must be a Pillow image or a uint8 tensor [C,H,W], got {got}")
     if picture.shape[0] not in (1, 3):
         raise ValueError(f"a picture must have 1 or 3 channels, got {picture.shape[0]}")
