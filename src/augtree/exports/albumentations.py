@@ -1,4 +1,4 @@
-"""Policies as Albumentations pipelines, with the same probabilities; what Albumentations has not is refused by name."""
+"""Policies as Albumentations pipelines with the same probabilities; what has no counterpart is refused by name."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def albumentations_source(policy: Policy) -> str:
     ]
     functions = [making("policy", "The pipeline", pipeline(policy))]
     if trees:
-        by_group = [f"{2 * INDENT}{ascii(name)}: tree_{i}(seed)," for i, name in enumerate(trees)]
+        by_group = [f"{2 * INDENT}{name!a}: tree_{i}(seed)," for i, name in enumerate(trees)]
         doc = f'{INDENT}"""A pipeline for each group."""'
         many = ["def policies(seed: int | None = None) -> dict[str, A.Compose]:", doc, f"{INDENT}return {{"]
         functions.append("\n".join([*many, *by_group, f"{INDENT}}}"]))
@@ -112,8 +112,7 @@ def pipeline(policy: Policy) -> list[Element]:
     if isinstance(policy, Tree):
         return tree_pipeline(policy)
     if isinstance(policy, Chain):
-        steps = [together(pipeline(step)).at(p) for step, p in policy.pairs if p and not is_nothing(step)]
-        return steps
+        return [together(pipeline(step)).at(p) for step, p in policy.pairs if p and not is_nothing(step)]
     if isinstance(policy, OneOf):
         pairs = zip((choice for choice, _ in policy.pairs), policy.shares, strict=True)
         return one_of((pipeline(choice), share) for choice, share in pairs)

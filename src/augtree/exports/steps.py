@@ -233,7 +233,8 @@ class Steps:
             sides.append([*here, *self.step(tree.nodes[child].transform), *self.below(tree, child)] if there else [])
         if left in (0, 1):
             return sides[0 if left else 1]
-        return branch(f"draws.uniform(65) < {left!r}", *sides, f"draws.uniform(65) >= {left!r}")
+        yes, no = sides
+        return branch(f"draws.uniform(65) < {left!r}", yes, no, f"draws.uniform(65) >= {left!r}")
 
     def of_chain(self, chain: Chain) -> Iterator[str]:
         """Step by step, each with its own probability."""
@@ -285,12 +286,12 @@ class Steps:
         """The tree of the group; without a group, one drawn by weight."""
         names = list(forest.groups)
         edges = list(accumulate(member.weight for member in forest.groups.values()))
-        drawn = choice("draws.uniform(66)", edges, [[f"group = {ascii(name)}"] for name in names])
+        drawn = choice("draws.uniform(66)", edges, [[f"group = {name!a}"] for name in names])
         lines = ["if group is None:", *indented(drawn)]
         for i, (name, member) in enumerate(forest.groups.items()):
             body = self.step(member.tree) or ["pass"]
-            lines += [f"{'if' if i == 0 else 'elif'} group == {ascii(name)}:", *indented(body)]
-        return [*lines, "else:", f"    raise ValueError({ascii('a group must be one of ' + ', '.join(names))})"]
+            lines += [f"{'if' if i == 0 else 'elif'} group == {name!a}:", *indented(body)]
+        return [*lines, "else:", f"    raise ValueError({'a group must be one of ' + ', '.join(names)!a})"]
 
 
 def wide_limit(kind: type[Operation]) -> str:

@@ -183,7 +183,7 @@ def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> N
         "forest.svg": result.forest.to_svg().encode(),
         "weights.csv": result.weights_csv().encode(),
         "groups.csv": result.groups_csv().encode(),
-        **model_files(result.model, task.spec(), data.classes, result.mean, result.std),
+        **model_files(result.model, task, data, result.mean, result.std),
         "result.json": result.to_json().encode(),
     }
     run.write_all(files)

@@ -57,4 +57,5 @@ def normalized(picture: Any, mean: tuple[float, ...], std: tuple[float, ...]) ->
     """A tensor of floats: minus the mean, over the standard deviation."""
     values = vision.to_dtype(vision.to_image(picture), torch.float32, scale=True).as_subclass(torch.Tensor)
     every = len(values) // len(mean)
-    return vision.normalize(values, list(mean) * every, list(std) * every)
+    done: torch.Tensor = vision.normalize(values, list(mean) * every, list(std) * every)
+    return done
