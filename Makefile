@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test test-exports check format bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -41,6 +41,16 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/image_speed.py
 	.venv-bench/bin/python benchmarks/graph_speed.py
 
+# What exports are for lives apart, too; the tests of it are skipped elsewhere.
+.venv-exports/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-exports
+	.venv-exports/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph,export]" pytest hypothesis onnxruntime albumentations opencv-python-headless
+	.venv-exports/bin/pip install --quiet --disable-pip-version-check --no-deps torchvision==0.29.2
+	touch $@
+
+test-exports: .venv-exports/.ready
+	.venv-exports/bin/pytest tests/exports tests/cli/test_export.py
+
 clean:
-	rm -rf $(VENV) .venv-bench runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-exports runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

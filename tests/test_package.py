@@ -221,7 +221,7 @@ def test_the_command_without_its_extra_names_it():
 def test_nothing_in_the_package_reads_pickles_or_runs_text():
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
-        assert "torch.load" not in text, path
+        assert not re.search(r"\btorch\.load\b", text), path
         assert not re.search(r"(?<![.\w])(eval|exec)\(", text), path
         if "pickle.load" in text:
             assert path.name in ("worker.py", "messages.py"), path  # between our own processes only

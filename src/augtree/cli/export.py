@@ -39,6 +39,8 @@ def export(
     if to is None:
         raise ArgumentError("--to", f"must be given: {', '.join(MODEL_TARGETS if model else TARGETS)}")
     to = one_of("--to", to, MODEL_TARGETS if model else TARGETS)
+    if out is None and model:
+        out = Path(f"model{MODEL_TARGETS[to][0]}")
     if out is not None:
         check_new_file(out, overwrite)
     result = model_file(policy, to, out, overwrite) if model else policy_source(policy, to, out, as_json)

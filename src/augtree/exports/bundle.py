@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
+import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
+from importlib.abc import InspectLoader
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Source:
 @cache
 def taken_apart(module: str) -> Source:
     """The parts and imports of a module."""
-    text = inspect.getsource(import_module(module))
+    text = source_text(module)
     parts: dict[str, Part] = {}
     imports: dict[str, tuple[str, str]] = {}
     for node in ast.parse(text).body:
@@ -45,6 +45,16 @@ def taken_apart(module: str) -> Source:
             part = Part(source_of(text, node), tuple(used_in(node)), isinstance(node, ast.Assign | ast.AnnAssign))
             parts |= dict.fromkeys(defined_by(node), part)
     return Source(parts, imports)
+
+
+def source_text(module: str) -> str:
+    """The text of a module, which is not imported: what it needs may not be installed."""
+    spec = importlib.util.find_spec(module)
+    loader = None if spec is None else spec.loader
+    text = loader.get_source(module) if isinstance(loader, InspectLoader) else None
+    if text is None:
+        raise RuntimeError(f"the source of {module} must be there to be exported")
+    return text
 
 
 def source_of(text: str, node: ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign) -> str:

@@ -77,7 +77,11 @@ class Finished:
         features = self.about["outputs"] == "features"
         if self.domain == "graph":
             return OnGraphs(self.model, features=features).eval().requires_grad_(False)
-        return OnPictures(self.model, self.about["mean"], self.about["std"], features=features).eval().requires_grad_(False)
+        return (
+            OnPictures(self.model, self.about["mean"], self.about["std"], features=features)
+            .eval()
+            .requires_grad_(False)
+        )
 
     def example(self, count: int) -> tuple[Tensor, ...]:
         """Inputs of the exported model for so many samples."""

@@ -66,8 +66,8 @@ OF_GROUPS = "policy(..., groups) takes the name of each sample's group; without 
 
 def python_source(policy: Policy) -> str:
     """The policy as a module that needs torch alone."""
-    graph = domain_of(policy) == "graph"
-    return module_source(policy, GRAPHS if graph else PICTURES)
+    form = {"graph": GRAPHS, "image": PICTURES}.get(common_domain(parts_of(policy)))
+    return empty_source(policy) if form is None else module_source(policy, form)
 
 
 def torchvision_source(policy: Policy) -> str:
@@ -77,9 +77,12 @@ def torchvision_source(policy: Policy) -> str:
     return module_source(policy, TORCHVISION)
 
 
-def domain_of(policy: Policy) -> str:
-    """Pictures, graphs, or any."""
-    return common_domain(parts_of(policy))
+def empty_source(policy: Policy) -> str:
+    """The module of a policy that does nothing."""
+    bundle = Bundle((f"{PARTS}nothing",))
+    bundle.add(["Policy"])
+    head = [header(policy, PICTURES), "from __future__ import annotations\n", *bundle.import_lines()]
+    return "\n\n\n".join(["\n".join(head), *bundle.functions.values()]) + "\n"
 
 
 def refuse(target: str, steps: Iterable[object]) -> None:

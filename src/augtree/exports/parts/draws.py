@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from augtree.keys import DRAW, FOLD, GOLDEN, MASK, MIX_1, MIX_2
 
@@ -15,9 +15,9 @@ ROLE = int.from_bytes(hashlib.sha256(b"apply").digest()[:8], "little")
 class Draws:
     """Random numbers of one sample: hashes of seed, step, sample, place in the policy and counter."""
 
-    def __init__(self, state: int, row: int = 0, batch: Tensor | None = None) -> None:
+    def __init__(self, state: int, row: int = 0, batch: Any = None) -> None:
         self.state = state
-        self.row, self.batch = row, batch  # the sample's place in its batch, and the batch as it came
+        self.row, self.batch = row, batch  # the sample's place in its batch, and what is known about the batch
 
     def at(self, place: int) -> Draws:
         """The numbers for one part of the policy."""
@@ -32,7 +32,7 @@ class Draws:
         return int(self.uniform(counter) * high)
 
 
-def draws_of(seed: int, step: int, index: int, row: int = 0, batch: Tensor | None = None) -> Draws:
+def draws_of(seed: int, step: int, index: int, row: int = 0, batch: Any = None) -> Draws:
     """The numbers of the sample that has this index in its data set."""
     start = fold(fold(ROLE, seed, FOLD), step, FOLD)
     return Draws(mix(start + index * GOLDEN & MASK), row, batch)

@@ -49,8 +49,9 @@ class Policy(nn.Module):
         if len(numbers) != len(many) or len(names) != len(many):
             raise ValueError(f"index and groups must have an entry for each of the {len(many)} graphs")
         seed = new_seed(generator) if seed is None else seed
-        rows = zip(many, numbers, names, strict=True)
-        done = [augment(graph, draws_of(seed, step, int(number)), name) for graph, number, name in rows]
+        fields = entries(many)
+        draws = [draws_of(seed, step, int(number), row, fields) for row, number in enumerate(numbers)]
+        done = [augment(*each) for each in zip(many, draws, names, strict=True)]
         return done[0] if done and many[0] is graphs else type(graphs).from_data_list(done)
 
 
@@ -77,7 +78,7 @@ def random_bits(draws: Draws, elements: Tensor, counter: int) -> Tensor:
 def drop_nodes(graph: Any, draws: Draws, ratio: float) -> Any:
     """Remove a share of the nodes with their edges; at least one stays."""
     gone = min(random_share(draws, graph.num_nodes, ratio), max(graph.num_nodes - 1, 0))
-    return keep_nodes(graph, ranks(draws, graph.num_nodes) >= gone)
+    return keep_nodes(graph, draws, ranks(draws, graph.num_nodes) >= gone)
 
 
 def mask_nodes(graph: Any, draws: Draws, ratio: float) -> Any:
@@ -109,7 +110,7 @@ def subgraph(graph: Any, draws: Draws, ratio: float, length: int) -> Any:
             if when > int(seen[0]) and len(neighbours[here]):
                 here = int(neighbours[here][step % len(neighbours[here])])
             order[here] = min(int(order[here]), when)
-    return keep_nodes(graph, places(order) < wanted)
+    return keep_nodes(graph, draws, places(order) < wanted)
 
 
 def permute_edges(graph: Any, draws: Draws, ratio: float) -> Any:
@@ -135,7 +136,7 @@ def permute_edges(graph: Any, draws: Draws, ratio: float) -> Any:
     low[between_two], high[between_two] = (end[which] for end in pair_ends(pairs))
     forward = source < target
     edge_index = torch.stack([torch.where(forward, low, high), torch.where(forward, high, low)])
-    return with_edges(graph, edge_index[:, kept], kept)
+    return with_edges(graph, draws, edge_index[:, kept], kept)
 
 
 def spread(draws: Draws, rank: Tensor, count: int, size: int) -> Tensor:
@@ -147,15 +148,15 @@ def spread(draws: Draws, rank: Tensor, count: int, size: int) -> Tensor:
     return (begin + random_bits(draws, rank, 2) % (end - begin) + turn % size) % size
 
 
-def keep_nodes(graph: Any, kept: Tensor) -> Any:
+def keep_nodes(graph: Any, draws: Draws, kept: Tensor) -> Any:
     """The graph with some of its nodes and the edges between them."""
     if bool(kept.all()):
         return graph
     source, target = graph.edge_index.cpu()
     edges_kept = kept[source] & kept[target]
     number = kept.cumsum(0) - 1
-    fields = node_fields(graph)
-    out = with_edges(graph, number[graph.edge_index.cpu()[:, edges_kept]], edges_kept)
+    fields = fields_of(graph, draws, "nodes")
+    out = with_edges(graph, draws, number[graph.edge_index.cpu()[:, edges_kept]], edges_kept)
     for key in fields:
         out[key] = graph[key][kept.to(graph[key].device)]
     if not fields or "num_nodes" in graph:
@@ -163,28 +164,40 @@ def keep_nodes(graph: Any, kept: Tensor) -> Any:
     return out
 
 
-def with_edges(graph: Any, edge_index: Tensor, kept: Tensor) -> Any:
+def with_edges(graph: Any, draws: Draws, edge_index: Tensor, kept: Tensor) -> Any:
     """A copy of the graph with these edges, which take the fields of the edges kept, in order."""
     out = copy.copy(graph)
-    for key, value in graph:
-        if "edge" in key and key != "edge_index" and isinstance(value, Tensor) and len(kept) in value.shape[:1]:
-            out[key] = value[kept.to(value.device)]
+    for key in fields_of(graph, draws, "edges"):
+        out[key] = graph[key][kept.to(graph[key].device)]
     out.edge_index = edge_index.to(graph.edge_index.device, graph.edge_index.dtype)
     return out
 
 
-def node_fields(graph: Any) -> list[str]:
-    """The fields with a value for each node: x, pos, feat, names with `node`, and what else has as many entries."""
-    found = []
-    for key, value in graph:
-        if not isinstance(value, Tensor) or not value.ndim or "edge" in key:
+def entries(graphs: Sequence[Any]) -> dict[str, str]:
+    """What fields of graphs have entries for, by their sizes, then their names; those of whole graphs are left out."""
+    nodes, edges = [graph.num_nodes for graph in graphs], [graph.num_edges for graph in graphs]
+    found = {}
+    for key in graphs[0].keys() if graphs else []:
+        values = [graph[key] for graph in graphs]
+        if key == "edge_index" or not all(isinstance(value, Tensor) and value.ndim for value in values):
             continue
-        if key in NODE_FIELDS or "node" in key:
-            found.append(key)
-        elif key == "face" or "index" in key:
-            raise ValueError(f"the field {key!r} holds numbers of nodes: leave it out of the graphs")
-        elif len(value) == graph.num_nodes > 1:
-            if key == "y":
-                raise ValueError("y may be the graph's label or its nodes': make it [1, n], or call it node_y")
-            found.append(key)
+        sizes = [len(value) for value in values]
+        if "index" in key or key == "face":
+            found[key] = "numbers of nodes"
+        elif sizes == edges and "edge" in key:
+            found[key] = "edges"
+        elif sizes == nodes and (key in NODE_FIELDS or "node" in key):
+            found[key] = "nodes"
+        elif max(sizes) > 1 and sizes in (nodes, edges):
+            by_chance = nodes == edges or (key == "y" and len({*sizes}) == 1)
+            found[key] = "nodes, edges or graphs" if by_chance else "nodes" if sizes == nodes else "edges"
     return found
+
+
+def fields_of(graph: Any, draws: Draws, kind: str) -> list[str]:
+    """The fields of a graph with an entry for each node, or for each edge."""
+    known = entries([graph]) if draws.batch is None else draws.batch
+    for key, belongs in known.items():
+        if belongs not in ("nodes", "edges"):
+            raise ValueError(f"the field {key!r} may be of {belongs}: leave it out, or call it node_..., or edge_...")
+    return [key for key, belongs in known.items() if belongs == kind]
