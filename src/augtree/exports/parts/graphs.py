@@ -174,7 +174,7 @@ def with_edges(graph: Any, draws: Draws, edge_index: Tensor, kept: Tensor) -> An
 
 
 def entries(graphs: Sequence[Any]) -> dict[str, str]:
-    """What fields of graphs have entries for, by their sizes, then their names; those of whole graphs are left out."""
+    """What fields of graphs have entries for, by sizes and then names; fields of whole graphs are left out."""
     nodes, edges = [graph.num_nodes for graph in graphs], [graph.num_edges for graph in graphs]
     found = {}
     for key in graphs[0].keys() if graphs else []:
