@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-integrations test-package check format bench package clean
+.PHONY: demo test test-exports test-integrations test-package check format bench package clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -40,6 +40,16 @@ format: $(VENV)/.ready
 bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/image_speed.py
 	.venv-bench/bin/python benchmarks/graph_speed.py
+
+# What exports are for lives apart, too; the tests of it are skipped elsewhere.
+.venv-exports/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-exports
+	.venv-exports/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph,export]" pytest hypothesis onnxruntime albumentations opencv-python-headless
+	.venv-exports/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt torchvision
+	touch $@
+
+test-exports: .venv-exports/.ready
+	.venv-exports/bin/pytest tests/exports tests/cli/test_export.py
 
 # Other frameworks live apart as well, and torchvision comes without dependencies, since it would draw another torch.
 .venv-integrations/.ready: pyproject.toml constraints.txt
@@ -74,5 +84,5 @@ test-package: package
 	.venv-wheel/bin/python -I tests/packaging/command.py
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-integrations .venv-package .venv-wheel runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-exports .venv-integrations .venv-package .venv-wheel runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -82,6 +82,7 @@ def surroundings():
 )
 def test_every_snippet_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # for modules that snippets write
     Path("runs/demo").mkdir(parents=True)
     by_hand().save("runs/demo/tree.json")
     by_hand().save("tree.json")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from augtree.comparison.train import train
     from augtree.errors import AugtreeError
     from augtree.evaluation.evaluate import evaluate
+    from augtree.exports import export, export_model
     from augtree.forests import Weighted, Weighting, fit_forest, search_forest
     from augtree.policies import Forest, Tree, load, save
     from augtree.runs import executors
@@ -33,6 +34,8 @@ __all__ = [
     "errors",
     "evaluate",
     "executors",
+    "export",
+    "export_model",
     "fit_forest",
     "load",
     "loggers",
@@ -51,6 +54,7 @@ HOMES = {
     "comparison": ("compare", "resume", "train"),
     "errors": ("AugtreeError",),
     "evaluation": ("evaluate",),
+    "exports": ("export", "export_model"),
     "forests": ("Weighted", "Weighting", "fit_forest", "search_forest"),
     "policies": ("Forest", "Tree", "load", "save"),
     "runs": ("executors",),

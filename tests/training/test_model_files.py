@@ -16,7 +16,7 @@ INPUTS = {"cnn": models.Inputs("image", 3, 8, 2), "wrn-10-1": models.Inputs("ima
 
 def written(folder, model, **about):
     """The folder, with the files of a model."""
-    for name, content in model_files(model, {"task": "classification"}, ["cat", "dog"], MEAN, STD, **about).items():
+    for name, content in model_files(model, task(model="cnn"), blobs(), MEAN, STD, **about).items():
         (folder / name).write_bytes(content)
     return folder
 
@@ -48,15 +48,16 @@ def test_what_stands_beside_the_weights(tmp_path):
         "metrics": {"val": {"accuracy": 0.5}},
         "mean": list(MEAN),
         "std": list(STD),
-        "classes": ["cat", "dog"],
-        "task": {"task": "classification"},
+        "classes": ["0", "1"],
+        "model": {"network": "cnn", "domain": "image", "channels": 3, "size": 8, "outputs": 2, "shape": [3, 8, 8]},
+        "task": task(model="cnn").spec(),
     }
 
 
 def test_the_same_model_gives_the_same_bytes():
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
-    assert model_files(model, {}, [], MEAN, STD) == model_files(model, {}, [], MEAN, STD)
+    assert model_files(model, task(), blobs(), MEAN, STD) == model_files(model, task(), blobs(), MEAN, STD)
 
 
 def test_views_of_one_long_vector_are_kept_apart(tmp_path):
@@ -71,4 +72,4 @@ def test_views_of_one_long_vector_are_kept_apart(tmp_path):
 
 def test_numbers_that_json_does_not_have_are_refused():
     with pytest.raises(ValueError, match="Out of range float values"):
-        model_files(nn.Linear(1, 1), {}, [], MEAN, STD, metrics={"val": {"loss": float(np.inf)}})
+        model_files(nn.Linear(1, 1), task(), blobs(), MEAN, STD, metrics={"val": {"loss": float(np.inf)}})

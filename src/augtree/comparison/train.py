@@ -128,9 +128,7 @@ def train_in_run(run: Run, trainer: Trainer, policy: Policy, seed: int, watch: W
 
     metrics = run.unit("metrics", measure).value
     result = Trained(trainer.module(state), metrics, *trainer.mean_and_std())
-    files = model_files(
-        result.model, task.for_data(data).spec(), data.classes, result.mean, result.std, metrics=metrics
-    )
+    files = model_files(result.model, task.for_data(data), data, result.mean, result.std, metrics=metrics)
     run.write_all({**files, "policy.json": to_json(policy).encode()})
     run.record_fact("status", "done")
     figures = {f"{split}/{name}": value for split, each in metrics.items() for name, value in each.items()}

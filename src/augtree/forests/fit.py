@@ -184,7 +184,7 @@ def write_forest(run: Run, result: ForestResult, data: Dataset, task: Task) -> N
         "forest.svg": result.forest.to_svg().encode(),
         "weights.csv": result.weights_csv().encode(),
         "groups.csv": result.groups_csv().encode(),
-        **model_files(result.model, task.for_data(data).spec(), data.classes, result.mean, result.std),
+        **model_files(result.model, task.for_data(data), data, result.mean, result.std),
         "result.json": result.to_json().encode(),
     }
     run.write_all(files)

@@ -16,6 +16,9 @@ from torch import Tensor
 from augtree.errors import InputError
 from augtree.transforms.graph_batch import in_order
 
+is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)
+"""Whether torch.export is at work, which takes no functions with derivatives of their own."""
+
 
 class Sums:
     """A linear map: output row t is the sum of the input rows s over all pairs (s, t)."""
@@ -32,7 +35,8 @@ class Sums:
     @classmethod
     def over_members(cls, graph: Tensor, graphs: int) -> Sums:
         """For each graph, the sum over its nodes; `graph` is the graph of each node."""
-        return cls(torch.arange(len(graph), device=graph.device), graph, (len(graph), graphs))
+        nodes = graph.shape[0]  # and not len(graph), which torch.export would take for a constant
+        return cls(torch.arange(nodes, device=graph.device), graph, (nodes, graphs))
 
     @cached_property
     def forward_bags(self) -> tuple[Tensor, Tensor]:
@@ -46,7 +50,7 @@ class Sums:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The sums of the rows of x [rows, columns]."""
-        if x.device.type == "cpu":
+        if x.device.type == "cpu" and not is_exporting():
             return SumFunction.apply(x, self, False)  # type: ignore[no-any-return, no-untyped-call]
         return self.row_by_row(x)
 

@@ -109,19 +109,19 @@ class Forest(Policy):
 
     def to_text(self) -> str:
         """The forest as lines of text."""
-        from augtree.policies.export import forest_to_text
+        from augtree.policies.drawing import forest_to_text
 
         return forest_to_text(self)
 
     def to_dot(self) -> str:
         """The forest in Graphviz's language."""
-        from augtree.policies.export import forest_to_dot
+        from augtree.policies.drawing import forest_to_dot
 
         return forest_to_dot(self)
 
     def to_svg(self) -> str:
         """The forest as a picture."""
-        from augtree.policies.export import forest_to_svg
+        from augtree.policies.drawing import forest_to_svg
 
         return forest_to_svg(self)
 

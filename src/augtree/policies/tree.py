@@ -176,19 +176,19 @@ class Tree(Transform):
 
     def to_text(self) -> str:
         """The tree as lines of text."""
-        from augtree.policies.export import to_text
+        from augtree.policies.drawing import to_text
 
         return to_text(self)
 
     def to_dot(self) -> str:
         """The tree in Graphviz's language."""
-        from augtree.policies.export import to_dot
+        from augtree.policies.drawing import to_dot
 
         return to_dot(self)
 
     def to_svg(self) -> str:
         """The tree as a picture."""
-        from augtree.policies.export import to_svg
+        from augtree.policies.drawing import to_svg
 
         return to_svg(self)
 

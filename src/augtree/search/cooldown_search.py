@@ -228,14 +228,13 @@ def write_result(run: Run, trainer: Trainer, result: TreeResult) -> None:
     if run.folder is None:
         return
     model, measures = cast(nn.Module, result.model), {"val": dict(result.measures)}
-    task, classes = trainer.task.spec(), trainer.data.classes
     files = {
         "tree.json": to_json(result.tree).encode(),
         "mixture.json": to_json(cast(Policy, result.mixture)).encode(),
         "single.json": to_json(cast(Policy, result.single)).encode(),
         "tree.svg": result.tree.to_svg().encode(),
         "history.csv": result.history_csv().encode(),
-        **model_files(model, task, classes, result.mean, result.std, metrics=measures),
+        **model_files(model, trainer.task, trainer.data, result.mean, result.std, metrics=measures),
         "result.json": result.to_json().encode(),
     }
     run.write_all(files)

@@ -12,7 +12,7 @@ import torch
 
 from augtree.keys import Key
 from augtree.policies import Tree
-from augtree.policies.export import tree_in_words
+from augtree.policies.drawing import tree_in_words
 from augtree.runs.checkpoints import LazyState
 from augtree.runs.failures import BudgetSpentError
 from augtree.search.branches import Branch, Losses

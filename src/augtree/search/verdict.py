@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from augtree.policies.export import tree_in_words
+from augtree.policies.drawing import tree_in_words
 from augtree.search.factorial import Effect
 from augtree.search.play import UNGROUPED
 from augtree.search.trunk_events import gap_in_words, kept_in_words

@@ -103,14 +103,7 @@ class ModelTrainer:
 
     def inputs(self) -> models.Inputs:
         """What the model is made for."""
-        outputs = self.data.num_classes
-        if isinstance(self.data.samples, Tensor):
-            _, channels, height, width = self.data.samples.shape
-            return models.Inputs("image", channels, min(height, width), outputs)
-        x = getattr(self.data.samples[0], "x", None)
-        if x is not None and x.ndim != 2:
-            raise TaskError(f"node features x must be [nodes, features], got shape {list(x.shape)}")
-        return models.Inputs("graph", 0 if x is None else x.shape[1], 0, outputs)
+        return inputs_of(self.data)
 
     def fresh(self, seed: int) -> State:
         """The state before any training; loaded weights (`weights=`) are the same for all seeds."""
@@ -343,6 +336,17 @@ class ModelTrainer:
         rows = require_rows(rows)
         with self.deterministically():
             return predict(self, state, rows, predictor, policy, seed)
+
+
+def inputs_of(data: Dataset) -> models.Inputs:
+    """What a model for a data set is made for."""
+    if isinstance(data.samples, Tensor):
+        _, channels, height, width = data.samples.shape
+        return models.Inputs("image", channels, min(height, width), data.num_classes)
+    x = getattr(data.samples[0], "x", None)
+    if x is not None and x.ndim != 2:
+        raise TaskError(f"node features x must be [nodes, features], got shape {list(x.shape)}")
+    return models.Inputs("graph", 0 if x is None else x.shape[1], 0, data.num_classes)
 
 
 def chunks(first: int, steps: int, at_once: int) -> Iterator[tuple[int, int]]:

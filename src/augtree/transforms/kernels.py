@@ -7,10 +7,11 @@ mode fuses nothing), so a CPU and a GPU agree as well. Pillow computes with C fl
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from augtree.keys import element_bits, shift
 
 
 def column(values: Tensor) -> Tensor:
@@ -174,8 +175,8 @@ def smooth(pictures: Tensor) -> Tensor:
     out = torch.empty(pictures.shape, device=pictures.device)
     # A thirteenth never falls on a half, so rounding is the same with whatever float errors are made on the way.
     out.view(-1)[width + 1 : -width - 1] = total.add_(6.5).mul_(1 / 13).floor_()
-    for border in (np.s_[:, :, 0], np.s_[:, :, -1], np.s_[:, :, :, 0], np.s_[:, :, :, -1]):
-        out[border] = pictures[border]
+    for edge in (slice(0, 1), slice(-1, None)):
+        out[:, :, edge], out[..., edge] = pictures[:, :, edge], pictures[..., edge]
     return out
 
 
@@ -218,8 +219,6 @@ def gaussian_blur(pictures: Tensor, weights: Tensor) -> Tensor:
 
 def add_noise(pictures: Tensor, states: Tensor, sigma: Tensor) -> Tensor:
     """Add normal noise, a draw a value, from a table so that every device draws the same."""
-    from augtree.keys import element_bits, shift
-
     numbers = torch.arange(pictures[0].numel(), device=pictures.device).view(1, *pictures.shape[1:])
     which = shift(element_bits(column(states), numbers), 48) & 0x3FFF
     noise = normal_table(pictures.device)[which].mul_(column(sigma))

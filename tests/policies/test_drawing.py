@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import augtree as at
-from augtree.policies.export import COLOURS, in_words, tree_in_words
+from augtree.policies.drawing import COLOURS, in_words, tree_in_words
 from augtree.policies.presets import find
 from augtree.transforms import (
     BUILT_IN,
