@@ -109,8 +109,8 @@ def test_links_lead_somewhere():
             assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name}: {target}"
 
 
-def test_the_readme_shows_a_tree_as_it_is_printed():
-    assert by_hand().to_text() in (ROOT / "README.md").read_text()
+def test_the_tour_shows_a_tree_as_it_is_printed():
+    assert by_hand().to_text() in (ROOT / "docs" / "tour.md").read_text()
 
 
 def test_the_messages_in_the_file_format_are_those_that_come(tmp_path):

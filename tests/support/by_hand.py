@@ -5,7 +5,7 @@ from augtree.transforms import spaces
 
 
 def by_hand() -> Tree:
-    """The tree that the README shows."""
+    """The tree that the tour shows."""
     plain = spaces.images(fill=0)
     return (
         Tree()
