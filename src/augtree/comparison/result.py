@@ -53,6 +53,13 @@ class Line:
         return f"{self.failed} of {self.failed + self.seeds} failed: {self.reason}" if self.failed else ""
 
 
+def doubt(ahead: float, error: float | None) -> str:
+    """What is to be said of a difference that may be chance."""
+    if error is None:
+        return ": one seed in common cannot tell that from noise"
+    return ": not more than noise" if abs(ahead) < 2 * error else ""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The result of `compare`.
@@ -62,7 +69,7 @@ class Comparison:
     >>> from augtree.comparison import Comparison
     >>> rows = [{"policy": name, "seed": 0, "val": val, "test": val} for name, val in (("none", 0.8), ("tree", 0.9))]
     >>> Comparison("accuracy", rows, free=["none"], judged_on="test").verdict()
-    'tree is 0.1000 ahead of none, the best free policy: not more than noise.'
+    'tree is 0.1000 ahead of none, the best free policy: one seed in common cannot tell that from noise.'
 
     """
 
@@ -169,9 +176,8 @@ class Comparison:
         if difference is None:
             return []
         ahead = difference if METRICS[self.metric].higher_is_better else -difference
-        doubt = ": not more than noise" if error is None or abs(ahead) < 2 * error else ""
         side = "behind" if ahead < 0 else "ahead of"
-        return [f"{words}, {mine} is {abs(ahead):.4f}{plus_minus(error)} {side} {control}{doubt}."]
+        return [f"{words}, {mine} is {abs(ahead):.4f}{plus_minus(error)} {side} {control}{doubt(ahead, error)}."]
 
     def _worst_verdict(self) -> list[str]:
         lines = {line.policy: line for line in self.lines()}
@@ -197,8 +203,7 @@ class Comparison:
         if ahead < 0:
             return f"{found} did not help: {best} is {figures} behind {reference}, which is free."
         chosen = "the best free policy" if lines[reference].val is not None else "which is free"
-        doubt = ": not more than noise" if noise is None or ahead < 2 * noise else ""
-        return f"{best} is {figures} ahead of {reference}, {chosen}{doubt}."
+        return f"{best} is {figures} ahead of {reference}, {chosen}{doubt(ahead, noise)}."
 
     def _verdict_on_free(self) -> str:
         """Which free policy is best, beside the next; empty with fewer than two."""
@@ -213,10 +218,9 @@ class Comparison:
             return ""
         difference, error = sign * found[0], found[1]
         side = "behind" if difference < 0 else "ahead of"
-        doubt = ": not more than noise" if error is None or abs(difference) < 2 * error else ""
         figures = f"in {self.metric} ({self.judged_on}) {abs(difference):.4f}{plus_minus(error)} {side} {ranked[1]}"
         chosen = ", by validation data" if by_val else ""
-        return f"{ranked[0]} is the best free policy{chosen}: {figures}, the next{doubt}."
+        return f"{ranked[0]} is the best free policy{chosen}: {figures}, the next{doubt(difference, error)}."
 
     def to_text(self) -> str:
         """The table, as Markdown."""
