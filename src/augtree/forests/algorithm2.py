@@ -93,6 +93,7 @@ class WeightedTraining:
         theta = self.trainer.train(
             state.theta, self.forest, rates, self.seed, order=order, tick=lambda steps: tick(done + steps)
         )
+        theta = replace(theta, curve=(*state.theta.curve, *theta.curve[-1:]))  # one point a round
         return replace(state, theta=theta, drawn=tuple(int(n) for n in drawn + each))
 
     def weight_step(self, t: int, state: WeightedState) -> WeightedState:

@@ -18,15 +18,16 @@ import numpy as np
 
 from augtree.errors import TaskError
 from augtree.policies import Forest
+from augtree.policies.codec import to_json
 from augtree.runs.checkpoints import LazyState
-from augtree.runs.events import Watch, silent
+from augtree.runs.events import Watch, Working, silent
 from augtree.search.branches import Branch, BranchRunner, Losses
 from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
 from augtree.search.play import UNGROUPED, Play, Plays
 from augtree.search.prediction_test import PredictionTest
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Looks, Plan
-from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained
+from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained, shortened
 from augtree.tasks.trainer import Trainer
 from augtree.training.sampling import Rows
 from augtree.training.schedules import cooldown_rates, rates
@@ -103,6 +104,7 @@ class Trunk:
 
     def train_to(self, at: float) -> None:
         """Train until the trunk has this length, in trainings."""
+        self.context.run.record_fact("mixtures", {group: to_json(p.mixture()) for group, p in self.plays.items()})
         training_steps = self.trainer.total_steps
         target = max(1, round(at * training_steps))
         while self.step < target:
@@ -176,7 +178,7 @@ class Trunk:
         spare = max(1, MIN_SPARE_CONTRASTS - sum(len(each) for each in self.unused))
         design = signs(len(designed), spare) if designed else NO_FACTORS
         left_out = [[name for name, sign in zip(designed, row, strict=False) if sign > 0] for row in design]
-        losses = self.losses(number, [self.without(out) for out in [*left_out, *([name] for name in single)]])
+        losses = self.losses(number, [*left_out, *([name] for name in single)])
         effects = contrasts(losses[: len(design)], design)
         noise = 2 / np.sqrt(len(design))
         self.unused.append(effects[len(designed) :] / noise)
@@ -200,6 +202,7 @@ class Trunk:
     def add(self, finding: Finding) -> None:
         """Record and report a finding."""
         self.findings.append(finding)
+        self.context.run.record_fact("findings", [each.row() for each in self.findings])
         self.watch(FactorTested(finding, self.grouped))
 
     def effect_in(self, effects: Losses, group: str, width: float) -> Effect:
@@ -212,20 +215,25 @@ class Trunk:
         """All groups' play without some factors."""
         return {group: play.without(factors) for group, play in self.plays.items()}
 
-    def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
-        """The validation losses after a cool-down on each mixture: a row each."""
+    def losses(self, number: int, left_out: Sequence[Sequence[str]]) -> Losses:
+        """The validation losses after a cool-down on each mixture, without some factors: a row each."""
         training_steps = self.trainer.total_steps
         steps = self.looks.steps
         down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
         seed = seed_of(self.seed, "look", number)
+        without = {f"look/{number}/{i}": list(factors) for i, factors in enumerate(left_out)}
         branches = {
-            f"look/{number}/{i}": Branch(self.mixture(play), down, seed, self.rows) for i, play in enumerate(plays)
+            key: Branch(self.mixture(self.without(factors)), down, seed, self.rows) for key, factors in without.items()
         }
         about = {"look": number, "at": round(self.step / training_steps, 4), "steps": steps}
-        return np.stack([losses for losses, _ in self.run_branches(branches, about)])
+        return np.stack([losses for losses, _ in self.run_branches(branches, about, without=without)])
 
     def run_branches(
-        self, branches: Mapping[str, Branch], about: Mapping[str, Any], names: Mapping[str, str] | None = None
+        self,
+        branches: Mapping[str, Branch],
+        about: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+        without: Mapping[str, Sequence[str]] | None = None,
     ) -> list[tuple[Losses, LazyState | None]]:
         """Cool-downs from the trunk as it is, each a unit of the run: its losses and, where kept, its model."""
         context, start = self.context, cast(LazyState, self.model)
@@ -237,11 +245,13 @@ class Trunk:
             name = (names or {}).get(key, "mixture")
 
             def work(key: str = key, name: str = name, states: list[State] = states) -> tuple[dict[str, Any], Losses]:
+                self.watch(Working(self.in_words(key, name, len(branches))))
                 result = next(results)
                 if not np.isfinite(result.losses).all():
                     raise TaskError(f"the model must train on the mixture, but its losses are not finite ({key})")
                 value = {"candidate": name, **about, "loss": mean(result.losses), "loss_se": se(result.losses)}
                 value |= {} if result.metric is None else {"metric": result.metric}
+                value |= {} if without is None else {"without": list(without[key])}
                 if result.state is not None:
                     states.append(result.state)
                     value |= context.checkpoints.save(key, result.state)
@@ -259,6 +269,13 @@ class Trunk:
                 model.forget()  # it is in its file; many cool-downs would fill the memory
             cooled.append((cast(Losses, unit.losses), model))
         return cooled
+
+    def in_words(self, key: str, name: str, count: int) -> str:
+        """A cool-down that is under way, for the progress bar."""
+        phase, *numbers = key.split("/")
+        if phase == "look":
+            return f"look {self.looks_done + 1}: test training {int(numbers[-1]) + 1} of {count}"
+        return "the test of flips and turns" if phase == "test" else f"cool-down on {shortened(name)}"
 
     def train_branch(self, start: LazyState, branch: Branch) -> State:
         """Train a branch again."""

@@ -90,9 +90,7 @@ class CooledDown(Event):
     def describe(self) -> Sequence[str]:
         if self.look is not None or self.test is not None:
             return []
-        long = len(self.candidate) > LONGEST_NAME
-        name = f"{self.candidate[: LONGEST_NAME - 1]}…" if long else self.candidate
-        return [f"Cool-down on {name}: validation loss {self.loss:.4f}."]
+        return [f"Cool-down on {shortened(self.candidate)}: validation loss {self.loss:.4f}."]
 
     def progress(self) -> Progress:
         if self.test is not None:
@@ -121,6 +119,15 @@ class FactorTested(Event):
         everywhere = not self.grouped or set(finding.removed_in) == set(finding.groups)
         where = "" if everywhere else f" in {printable(', '.join(finding.removed_in))}"
         return [f"{place}; leaves play{where}."]
+
+
+def shortened(name: str, most: int = LONGEST_NAME) -> str:
+    """A name that is cut where it is too long.
+
+    >>> shortened("RandAugment", 5), shortened("Flip", 5)
+    ('Rand…', 'Flip')
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def finding_of_symmetry(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from augtree.data import Dataset
 from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.training.cuda_graph import Recording
+from augtree.training.curve import LossCurve
 from augtree.training.device import autocast, configure_libraries, determinism, device_of, pictures_on
 from augtree.training.memory import memory_explained
 from augtree.training.normalisation import normalisation
@@ -216,15 +218,15 @@ class ModelTrainer:
             self.model.train()
             scalars = self.optimizer.scalars(rates, state.step).to(self.device)
             loss_scalars = self.loss_scalars(state.step, len(rates)).to(self.device)
-            done = 0
+            done, losses = 0, LossCurve(len(rates), self.device)
             for inputs, labels in self.batches(policy, rows, order, seed, state.step, len(rates)):
-                self.run_step(inputs, labels, scalars[done], loss_scalars[done])
+                losses.add(done, self.run_step(inputs, labels, scalars[done], loss_scalars[done]))
                 done += 1
                 self.passes.forward += self.views * len(labels)
                 self.passes.backward += self.views * len(labels)
                 if tick is not None:
                     tick(done)
-            return self.snapshot(state.step + done)
+            return replace(self.snapshot(state.step + done), curve=losses.points(state.step, done))
 
     def diverged(self, state: State, place: str = "") -> TaskError:
         """The error for a state whose numbers are not finite."""
@@ -235,19 +237,21 @@ class ModelTrainer:
         """Inputs of the loss beside the batch that change from step to step, a row each; none unless overridden."""
         return torch.empty(steps, 0)
 
-    def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
-        """One step; for pictures on a GPU it is recorded, and reads nothing but its arguments and the model."""
+    def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
+        """One step, and its loss; for pictures on a GPU it is recorded, and reads only its arguments and the model."""
+        step = (inputs, labels, scalars, loss_scalars)
         if self.device.type == "cuda" and self.pictures:
-            self.replay("step", self.step, (inputs, labels, scalars, loss_scalars))
-        else:
-            self.step(inputs, labels, scalars, loss_scalars)
+            return cast(Tensor, self.replay("step", self.step, step))
+        return self.step(*step)
 
-    def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> None:
-        """One step in Python."""
+    def step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
+        """One step in Python, and its loss."""
         self.weights.grads.zero_()
-        self.step_loss(inputs, labels, loss_scalars).backward()
+        loss = self.step_loss(inputs, labels, loss_scalars)
+        loss.backward()
         with torch.no_grad():
             self.optimizer.update(self.weights, scalars)
+        return loss.detach()
 
     def step_loss(self, inputs: Any, labels: Tensor, loss_scalars: Tensor) -> Tensor:
         """The loss of a training step."""

@@ -1,0 +1,66 @@
+"""The score of a node against its rivals: what else was tried in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from augtree.report.figures import interval
+from augtree.report.gather import Record
+from augtree.report.markup import Html, tag
+from augtree.report.parts import WHOLE, Part
+
+MOST = 8
+Row = tuple[str, float, float]
+"""A rival, its validation loss and its standard error."""
+
+
+def rivals(record: Record, groups: Sequence[str], part: Part) -> Html | None:
+    """The validation losses of what was tried in the place of a part, the best first."""
+    rows = rows_of(record, groups, part)
+    if len(rows) < 2:
+        return None
+    rows = sorted(rows, key=lambda row: row[1])
+    shown, rest = rows[:MOST], len(rows) - MOST
+    low = min(loss - error for _, loss, error in shown)
+    high = max(loss + error for _, loss, error in shown)
+    items = [
+        tag("tr", tag("th", name, scope="row"), tag("td", interval(loss, error, (low, high), "helps" if i == 0 else "")), tag("td", f"{loss:.4f} ± {error:.4f}", class_="figure"))
+        for i, (name, loss, error) in enumerate(shown)
+    ]
+    more = tag("p", f"and {rest} more, with higher losses", class_="faint") if rest > 0 else None
+    head = tag("caption", "Against its rivals: validation loss, the lowest first")
+    return tag("div", tag("table", head, tag("tbody", items), class_="rivals"), more)
+
+
+def rows_of(record: Record, groups: Sequence[str], part: Part) -> list[Row]:
+    """What was tried for a node, with losses that can be compared."""
+    if part.node is None:
+        return []
+    own = record.groups.get(groups[0], record)
+    if any(unit.key.startswith("node/") for unit in own.units):
+        return scored(own, part.node) if part.key != WHOLE else []
+    if part.key == WHOLE or part.node > 1:
+        return cooled(record, None if part.key == WHOLE else part.node)
+    return []
+
+
+def scored(record: Record, node: int) -> list[Row]:
+    """The candidates at a node, each at the probability that suits it best, in the last round that scored it."""
+    best: dict[str, Row] = {}
+    latest: dict[str, int] = {}
+    for value in (unit.value for unit in record.starting(f"node/{node}/")):
+        if value.get("round") == "confirm" or value.get("loss") is None or "p" not in value:
+            continue
+        name, number = str(value["candidate"]), int(value.get("round") or 0)
+        row = (f"{name}, p = {value['p']:g}", float(value["loss"]), float(value.get("loss_se") or 0.0))
+        if number > latest.get(name, -1) or (number == latest[name] and row[1] < best[name][1]):
+            best[name], latest[name] = row, number
+    return list(best.values())
+
+
+def cooled(record: Record, node: int | None) -> list[Row]:
+    """The last cool-downs; of a node below the root, those on trees that have it."""
+    values: list[Mapping[str, Any]] = [unit.value for unit in record.starting("cool/") if unit.value.get("loss") is not None]
+    rows = [(str(value["candidate"]), float(value["loss"]), float(value.get("loss_se") or 0.0)) for value in values]
+    return rows if node is None else [row for row in rows if f"{node}: " in row[0]]

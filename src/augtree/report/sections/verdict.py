@@ -1,0 +1,185 @@
+"""The verdict, first and in the words of the search, and the figures that go with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from augtree.comparison import Comparison
+from augtree.report.gather import KINDS, Record
+from augtree.report.markup import Html, tag
+from augtree.report.sections.table import comparison_of
+from augtree.tables import counted
+from augtree.training.metrics import METRICS
+
+SENTENCE = re.compile(r"(?<=[.:])\s+(?=[A-Z<])")
+TONES = {
+    "Out of play": "harms",
+    "Clearly helps": "helps",
+    "Your data bear": "helps",
+    "Stays": "unsure",
+    "No single policy": "unsure",
+    "Nothing that was tested": "helps",
+    "The search did not help": "harms",
+}
+"""How sentences of a verdict begin, and what they tell."""
+SHARES = ("accuracy", "error", "f1", "auroc")
+"""Metrics that are shown in percent."""
+
+
+def sentences(verdict: str) -> list[str]:
+    """A verdict in sentences.
+
+    >>> sentences("Out of play: crops. The policy is the mixture.")
+    ['Out of play: crops.', 'The policy is the mixture.']
+    """
+    found = [part for part in SENTENCE.split(verdict) if part]
+    out: list[str] = []
+    for part in found:  # what follows a colon belongs to it
+        if out and out[-1].endswith(":"):
+            out[-1] += f" {part}"
+        else:
+            out.append(part)
+    return out
+
+
+def tone(sentence: str) -> str:
+    """What a sentence tells: helps, harms, unsure, or nothing of these."""
+    found = next((kind for begin, kind in TONES.items() if sentence.startswith(begin)), "")
+    return "unsure" if "not more than noise" in sentence else found
+
+
+def verdict(record: Record) -> str:
+    """The verdict of a run as far as it is; empty where there is none."""
+    if record.kind == "compare":
+        table = comparison_of(record)
+        return table.verdict() if table is not None else ""
+    return str(record.result.get("verdict", ""))
+
+
+def lead(records: Iterable[Record]) -> Html:
+    """The verdicts of all runs of a page."""
+    items = []
+    for record in records:
+        said = sentences(verdict(record))
+        if record.is_open:
+            said = [unfinished(record), *said]
+        items += said or [without_verdict(record)]
+    marks = {"harms": "−", "helps": "+", "unsure": "~", "": "·"}
+    return tag(
+        "ul",
+        [
+            tag("li", tag("span", marks[tone(each)], class_="sign", aria_hidden="true"), tag("span", each), class_=tone(each) or "plain")
+            for each in items
+        ],
+        class_="verdict",
+    )
+
+
+def unfinished(record: Record) -> str:
+    """That a run is not done, and how to go on with it."""
+    done = counted(len(record.units) + sum(len(each.units) for each in record.groups.values()), "part")
+    return f"This run is not finished ({done} of the work so far): what follows is what is known by now."
+
+
+def without_verdict(record: Record) -> str:
+    """What there is to say of a run without a verdict."""
+    metrics = (record.training or {}).get("metrics", {})
+    judged = next((split for split in ("test", "val") if record.metric in metrics.get(split, {})), None)
+    if record.kind == "train" and judged:
+        return f"The trained model has {record.metric} {metrics[judged][record.metric]:.4f} on the {SPLITS[judged]} data."
+    if record.kind == "evaluate" and record.result.get("lines"):
+        best = max((each for each in record.result["lines"] if each["mean"] is not None), key=lambda each: each["mean"], default=None)
+        if best is not None:
+            return f"{best['row']} has the highest accuracy, {best['mean']:.4f}, by the protocol {record.result['protocol']}."
+    return f"This is {KINDS.get(record.kind, 'a run')}."
+
+
+SPLITS = {"test": "test", "val": "validation"}
+
+# ---- figures
+
+
+def figures(record: Record) -> Html:
+    """The few figures to remember, as cards."""
+    cards = [*metric_cards(record), *cost_cards(record)]
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value, tag("span", more, class_="more") if more else None)) for name, value, more in cards], class_="cards") if cards else tag("div")
+
+
+Card = tuple[str, str, str]
+
+
+def metric_cards(record: Record) -> list[Card]:
+    """What the model reaches."""
+    if record.kind == "compare":
+        table = comparison_of(record)
+        return comparison_cards(table) if table is not None and table.rows else []
+    if record.kind in ("forest", "fit"):
+        measures: Mapping[str, Any] = record.result.get("measures", {})
+        split = "test" if "test" in measures else "val"
+        return group_cards(measures.get(split, {}), record.metric, SPLITS[split])
+    metrics = {"val": record.result["measures"]} if record.result.get("measures") else record.training.get("metrics", {})
+    return [
+        (f"{record.metric}, {SPLITS[split]} data", shown(found[record.metric], record.metric), "")
+        for split, found in metrics.items()
+        if record.metric in found
+    ]
+
+
+def group_cards(groups: Mapping[str, Mapping[str, float]], metric: str, split: str) -> list[Card]:
+    """The metric on average and in the worst group."""
+    known = {name: found[metric] for name, found in groups.items() if metric in found}
+    cards = [(f"{metric}, {split} data", shown(known["all"], metric), "all groups together")] if "all" in known else []
+    single = {name: value for name, value in known.items() if name != "all"}
+    if len(single) > 1:
+        worst = (min if METRICS[metric].higher_is_better else max)(single, key=lambda name: single[name])
+        cards.append((f"{metric}, worst group", shown(single[worst], metric), worst))
+    return cards
+
+
+def comparison_cards(table: Comparison) -> list[Card]:
+    """The best free policy and the best of the rest."""
+    lines = {line.policy: line for line in table.lines()}
+    better = max if METRICS[table.metric].higher_is_better else min
+    cards = []
+    for name, among in (("best other row", [n for n in lines if n not in table.free]), ("best free policy", [table.best_free])):
+        known = [lines[n] for n in among if n is not None and lines[n].mean is not None]
+        if known:
+            best = better(known, key=lambda line: line.mean or 0.0)
+            cards.append((f"{name}, {SPLITS.get(table.judged_on, table.judged_on)} data", shown(best.mean or 0.0, table.metric), best.policy))
+    return cards
+
+
+def cost_cards(record: Record) -> list[Card]:
+    """What it has cost."""
+    cost: Mapping[str, Any] = record.result.get("cost", {})
+    equivalents = cost.get("training_equivalents") or cost.get("search_equivalents") or cost.get("fit_equivalents")
+    cards = []
+    if equivalents:
+        cards.append(("cost", f"{equivalents:.2f} trainings", f"{duration(record.seconds)} in all"))
+    elif record.seconds:
+        cards.append(("time so far" if record.is_open else "time", duration(record.seconds), ""))
+    if record.data is not None:
+        counts, kind = record.data.counts, "picture" if record.data.domain == "image" else "graph"
+        rest = f"{counts['val']:,} to validate, {counts['test']:,} to test"
+        cards.append(("labels to train on", f"{counts['train']:,} {kind}s", rest))
+    return cards
+
+
+def shown(value: float, metric: str) -> str:
+    """A metric as people read it.
+
+    >>> shown(0.87654, "accuracy"), shown(0.87654, "loss")
+    ('87.7 %', '0.8765')
+    """
+    return f"{100 * value:.1f} %" if metric in SHARES else f"{value:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(9.4), duration(150), duration(7300)
+    ('9 s', '2.5 min', '2.0 h')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
