@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from augtree.evaluation.evaluate import evaluate
     from augtree.forests import Weighted, Weighting, fit_forest, search_forest
     from augtree.policies import Forest, Tree, load, save
+    from augtree.report.page import write_report
     from augtree.runs import executors
     from augtree.search import search_tree
     from augtree.transforms import spaces
@@ -45,6 +46,7 @@ __all__ = [
     "train",
     "transforms",
     "wrap",
+    "write_report",
 ]
 HOMES = {
     "comparison": ("compare", "resume", "train"),
@@ -52,6 +54,7 @@ HOMES = {
     "evaluation": ("evaluate",),
     "forests": ("Weighted", "Weighting", "fit_forest", "search_forest"),
     "policies": ("Forest", "Tree", "load", "save"),
+    "report.page": ("write_report",),
     "runs": ("executors",),
     "search": ("search_tree",),
     "transforms": ("spaces",),

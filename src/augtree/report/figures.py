@@ -119,7 +119,7 @@ def bar_marks(bar: Bar, scale: Scale, y: float, left: float) -> Html:
     """One bar, its whisker, its label and its value."""
     zero, end = scale(0), scale(bar.value)
     x, width = min(zero, end), max(1.5, abs(end - zero))
-    marks = [tag("rect", x=f"{x:.1f}", y=f"{y - BAR / 2:.1f}", width=f"{width:.1f}", height=BAR, rx=2, class_="bar")]
+    marks = [tag("rect", x=f"{x:.1f}", y=f"{y - BAR / 2:.1f}", width=f"{width:.1f}", height=BAR, rx=2, class_="value")]
     if bar.error > 0:
         begin, stop = scale(bar.value - bar.error), scale(bar.value + bar.error)
         marks += [line(begin, y, stop, y, class_="whisker")]
@@ -141,7 +141,7 @@ def interval(value: float, error: float | None, scale: tuple[float, float], stat
     marks = [line(6, y, CELL - 6, y, class_="rail")]
     if zero is not None:
         marks.append(line(place(zero), 3, place(zero), CELL_HEIGHT - 3, class_="threshold"))
-    marks += [tag("circle", cx=f"{place(one):.1f}", cy=y, r=2.2, class_="single") for one in each]
+    marks += [tag("circle", cx=f"{place(one):.1f}", cy=y + 9, r=2.2, class_="single") for one in each]
     if error:
         marks.append(line(place(value - error), y, place(value + error), y, class_="spread"))
     marks.append(tag("circle", cx=f"{place(value):.1f}", cy=y, r=4.6, class_="mean"))

@@ -137,6 +137,13 @@ def gather(
     )  # fmt: skip
 
 
+def restored_data(folder: Path, data: Dataset | None = None) -> Dataset | None:
+    """The data of a run, read once for many pages; None where it is not there."""
+    spec = read_spec(folder)
+    check_parts(spec, folder)
+    return tried(lambda: restore_data(spec["data"], folder, data))[0]
+
+
 def stored(folder: Path) -> tuple[list[Unit], dict[str, Any]]:
     """The units and facts of a run; a run that has only begun has none."""
     with Run.open(folder, write=False, thorough=False) as run:

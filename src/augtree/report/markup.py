@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -11,6 +12,10 @@ from augtree.errors import printable
 
 VOID = frozenset("br hr img input link meta".split())
 """Elements of HTML without an end."""
+
+
+WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?=\()")
+"""Where a name may be broken."""
 
 
 class Html(str):
@@ -30,6 +35,15 @@ def text(value: object) -> Html:
     '&lt;b&gt;\\x07 &amp; \\u202e'
     """
     return value if isinstance(value, Html) else Html(escape(printable(str(value), keep="\n")))
+
+
+def breakable(label: str) -> Html:
+    """A name that may be broken before a bracket and between its words.
+
+    >>> breakable("PermuteEdges(0.1)")
+    'Permute<wbr>Edges<wbr>(0.1)'
+    """
+    return Html("<wbr>".join(text(part) for part in WORDS.split(label)))
 
 
 def join(*children: Child) -> Html:

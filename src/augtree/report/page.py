@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -86,15 +86,8 @@ def write_report(
     path = folder / NAME if out is None else Path(out)
     if path.is_dir() or not path.resolve().parent.is_dir():
         raise ArgumentError("out", "must be a file in an existing folder", str(out))
-    write_atomically(path, page_of(folder, data, task, transforms).encode())
+    write_atomically(path, document(content_of(folder, data, task, transforms)).encode())
     return path
-
-
-def page_of(
-    run: Path, data: Dataset | None = None, task: Task | None = None, transforms: Transforms = (), script: str = ""
-) -> str:
-    """The page of a run or of a folder of runs; `script` is the address that a live page asks for news."""
-    return document(content_of(run, data, task, transforms), script)
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,6 @@ class Content:
     title: str
     parts: Sequence[tuple[str, Html]]
     """The name and the markup of each part, the head first."""
-    contents: Sequence[tuple[str, str]]
-    """Names and titles for the list of contents."""
     pictures: Pictures = field(default_factory=Pictures)
     is_open: bool = False
 
@@ -139,21 +130,30 @@ def content_of(
     """Everything on the page of a run, or of a folder of runs."""
     records = [gather(folder, data, task, transforms) for folder in folders_of(run)]
     pictures = Pictures()
-    sections = [(record, section) for record in records for section in sections_of(record, pictures)]
-    names = name_sections(sections, several=len(records) > 1)
-    parts = [("head", head(records))]
-    parts += [(name, as_part(name, section)) for name, (_, section) in zip(names, sections, strict=True)]
-    contents = [(name, section.title) for name, (_, section) in zip(names, sections, strict=True)]
-    return Content(title_of(records[0]), parts, contents, pictures, any(record.is_open for record in records))
+    sections = in_order([(record, section) for record in records for section in sections_of(record, pictures)])
+    contents = [(section.name, section.title) for section in sections]
+    parts = [("head", head(records, contents)), *((section.name, as_part(section)) for section in sections)]
+    return Content(title_of(records[0]), parts, pictures, any(record.is_open for record in records))
 
 
-def name_sections(sections: Iterable[tuple[Record, Section]], *, several: bool) -> list[str]:
-    """A name for each section that no other has."""
-    return [f"{record.folder.name}-{section.name}" if several else section.name for record, section in sections]
+def in_order(found: Sequence[tuple[Record, Section]]) -> list[Section]:
+    """The sections of all runs in one order; those of further runs are named for them where there are others."""
+    ranked = sorted(found, key=lambda pair: ORDER.index(pair[1].name))
+    out: list[Section] = []
+    for record, section in ranked:
+        if section.name in [each.name for each in out]:
+            title = f"{section.title}: {KINDS.get(record.kind, 'the run')}"
+            section = section._replace(name=f"{section.name}-{record.folder.name}", title=title)
+        out.append(section)
+    return out
+
+
+ORDER = ("evidence", "trunk", "policy", "importances", "groups", "weights", "curves", "comparison", "mistakes", "cost", "settings")
+"""The sections, in the order in which they explain a run."""
 
 
 def sections_of(record: Record, pictures: Pictures) -> list[Section]:
-    """The sections of a run, in the order in which they explain it."""
+    """The sections of a run."""
     found = [
         evidence.section(record),
         trunk.section(record),
@@ -170,25 +170,29 @@ def sections_of(record: Record, pictures: Pictures) -> list[Section]:
     return [section for section in found if section is not None]
 
 
-def as_part(name: str, section: Section) -> Html:
+def as_part(section: Section) -> Html:
     """A section as it stands on the page."""
     intro = tag("p", section.intro, class_="intro") if section.intro else None
-    return tag("section", tag("h2", section.title, id=f"{name}-title"), intro, section.body, id=name, aria_labelledby=f"{name}-title")
+    title = tag("h2", section.title, id=f"{section.name}-title")
+    return tag("section", title, intro, section.body, id=section.name, aria_labelledby=f"{section.name}-title")
 
 
 def title_of(record: Record) -> str:
-    """What a page is about."""
-    return TITLES.get(record.kind, "A run on {}").format(record.name)
+    """What a page is about: the name of the data without what was kept of them."""
+    name = re.sub(r"(?<=.)\[.*\]$", "", record.name)
+    return TITLES.get(record.kind, "A run on {}").format(name)
 
 
-def head(records: Sequence[Record]) -> Html:
+def head(records: Sequence[Record], contents: Sequence[tuple[str, str]]) -> Html:
     """The title, the verdict and the figures to remember."""
     first = records[0]
     kinds = " and ".join(KINDS.get(record.kind, "a run") for record in records)
     state = STATES["begun"] if any(record.is_open for record in records) else STATES.get(first.status, first.status)
     begun = time.strftime("%-d %B %Y", time.localtime((first.folder / "spec.json").stat().st_mtime))
-    about = tag("p", tag("span", state, class_=f"state {first.status}"), f" {kinds}, begun on {begun}", class_="about")
-    return tag("div", tag("h1", title_of(first)), about, lead(records), [figures(record) for record in records], id="head")
+    about = tag("p", tag("span", state, class_=f"state {first.status}"), f" · {kinds}, begun on {begun}", class_="about")
+    listed = tag("ol", [tag("li", tag("a", title, href=f"#{name}")) for name, title in contents])
+    nav = tag("nav", listed, class_="contents", aria_label="Contents")
+    return tag("div", tag("h1", title_of(first)), about, lead(records), figures(records), nav, id="head")
 
 
 # ---- the document
@@ -200,20 +204,13 @@ def asset(name: str) -> str:
     return files("augtree.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def contents_list(content: Content) -> Html:
-    """The list of contents."""
-    items = [tag("li", tag("a", title, href=f"#{name}")) for name, title in content.contents]
-    return tag("ol", items)
-
-
 def document(content: Content, live: str = "") -> str:
-    """The whole HTML file."""
+    """The whole HTML file; `live` is the address that a live page asks for news."""
     filled = {
         "title": text(content.title),
         "policy": text(f"{POLICY} script-src 'sha256-{script_hash()}'; connect-src {repr('self') if live else repr('none')}"),
         "css": Html(asset("page.css")),
         "js": Html(asset("page.js")),
-        "contents": contents_list(content),
         "parts": join(html for _, html in content.parts),
         "pictures": as_json(content.pictures.sources),
         "live": as_json({"address": live, **content.versions} if live else None),

@@ -110,8 +110,7 @@ def stage_of(key: str, step: Transform, p: float, before: Sequence[Policy]) -> S
             part_of(f"{key}-{j}", choice, f"{percent(share)} of the samples", before)
             for j, ((choice, _), share) in enumerate(zip(step.pairs, shares, strict=True))
         ]
-        each = f", {percent(shares[0])} each" if even else ""
-        return Stage(f"one of {len(parts)}{each}", parts)
+        return Stage(f"one of these {len(parts)}" + (", each as likely as the others" if even else ""), parts)
     share = "all samples" if p == 1 else f"{percent(p)} of the samples"
     return Stage("", [part_of(key, step, share, before)])
 
@@ -121,13 +120,11 @@ def node_parts(tree: Tree) -> dict[int, Part]:
     found: dict[int, Part] = {}
     for index, node in tree.nodes.items():
         path = path_to(tree, index)
-        verb = "applied to" if index == 1 else "taken by"
-        share = f"{verb} {percent(node.p)}" + ("" if index == 1 else " of those who come here")
+        share = f"applied to {percent(node.p)} of the samples" if index == 1 else f"{percent(node.p)} go this way"
         found[index] = part_of(str(index), node.transform, share, path, index)
         for child, p in children(tree, index):
             if child not in tree.nodes:
-                share = f"taken by {percent(p)} of those who come here"
-                found[child] = part_of(str(child), Identity(), share, (*path, node.transform), child)
+                found[child] = part_of(str(child), Identity(), f"{percent(p)} go this way", (*path, node.transform), child)
     return found
 
 

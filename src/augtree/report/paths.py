@@ -12,7 +12,7 @@ from torch import Tensor
 
 from augtree.data import Dataset
 from augtree.keys import Key
-from augtree.report.markup import Html, tag
+from augtree.report.markup import Html, breakable, tag
 from augtree.report.parts import Part, label_of
 from augtree.report.pictures import Pictures, graph_source, picture_source, with_origins
 from augtree.transforms import Chain
@@ -145,11 +145,12 @@ def cell(column: Column, i: int, name: str, place: int, pictures: Pictures, kind
     words = f"{name}: the original {kind}" if not place else f"{name}: {caption}"
     short = caption if len(caption) <= MOST_CHARACTERS else f"{caption[: MOST_CHARACTERS - 1]}…"
     image = tag("img", data_picture=pictures.add(column.sources[i]), alt=words, title=caption)
-    return tag("figure", image, tag("figcaption", short))
+    return tag("figure", image, tag("figcaption", breakable(short)))
 
 
 def thumbnail(found: Sequence[Column] | None, pictures: Pictures) -> Html | None:
     """What a part does to the first sample, as a small picture in its box."""
     if not found or not found[-1].sources:
         return None
-    return tag("img", data_picture=pictures.add(found[-1].sources[0]), alt="", class_="thumb")
+    versions = [column.sources[0] for column in found if column.head in ("", found[-1].head)] or [found[-1].sources[0]]
+    return tag("img", data_picture=pictures.add(max(versions, key=len)), alt="", class_="thumb")  # the least empty one

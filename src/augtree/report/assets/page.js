@@ -22,21 +22,30 @@
       node.setAttribute("tabindex", chosen ? "0" : "-1");
     }
     for (const panel of explorer.querySelectorAll(".panel")) panel.hidden = panel.dataset.name !== name;
-    for (const hint of explorer.querySelectorAll("[data-empty]")) hint.hidden = true;
     explorer.dataset.shown = name;
+    place(explorer);
     fill(explorer);
   }
 
   function begin(scope) {
     for (const explorer of scope.querySelectorAll(".explorer")) {
-      const nodes = nodesOf(explorer);
-      if (!nodes.some((node) => node.getAttribute("tabindex") === "0")) {
-        const first = nodes[0] && nodes[0].dataset.panel;
-        for (const node of nodes) if (node.dataset.panel === first) node.setAttribute("tabindex", "0");
-      }
+      const open = explorer.querySelector(".panel:not([hidden])");
+      if (open) show(explorer, open.dataset.name);
     }
     fill(scope);
   }
+
+  // On a narrow screen the panel comes right below what was tapped.
+  const narrow = matchMedia("(max-width: 860px)");
+  function place(explorer) {
+    const panels = explorer.querySelector(".panels");
+    const node = nodesOf(explorer).find((each) => each.dataset.panel === explorer.dataset.shown && isShown(each));
+    const room = narrow.matches && node ? node.closest(".step, .removed") : null;
+    if (room) room.append(panels);
+    else if (narrow.matches && node && node.closest("li")) node.after(panels);
+    else if (panels.parentElement !== explorer) explorer.append(panels);
+  }
+  narrow.addEventListener("change", () => document.querySelectorAll(".explorer").forEach(place));
 
   const nodeAt = (event) => (event.target instanceof Element ? event.target.closest("[data-panel]") : null);
 
@@ -156,7 +165,6 @@
     });
     live.parts = Object.fromEntries(news.order.map((id) => [id, news.parts[id].version]));
     live.version = news.version;
-    document.querySelector(".contents").innerHTML = news.contents;
     document.title = news.title;
   }
 

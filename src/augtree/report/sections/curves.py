@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from augtree.report.figures import Line, Mark, lines
+from augtree.forests.shared_trunk import ONE_FOR_ALL
+from augtree.report.figures import Line, Mark, legend, lines
 from augtree.report.gather import Record
 from augtree.report.markup import tag
 from augtree.report.sections import Section
@@ -15,6 +16,8 @@ INTRO = (
     "The loss on training samples, augmented as they were, step by step. Points are losses on validation samples, which are not"
     " augmented, so they may well lie below; whiskers are their standard errors."
 )
+PEAK = 3.0
+"""Losses that are so much higher than most are cut off."""
 Points = list[tuple[float, float]]
 
 
@@ -26,8 +29,19 @@ def section(record: Record) -> Section | None:
         return None
     last = curves[0].points[-1]
     label = f"Training loss: {curves[0].points[0][1]:.3f} at the start, {last[1]:.3f} at step {last[0]:,.0f}"
-    figure = tag("figure", lines(curves, marks, ("training step", "loss"), label))
+    kinds = {kind: words for kind, words in LEGEND.items() if any(mark.state == kind for mark in marks)}
+    top = top_of(curves)
+    cut = None if top is None else tag("p", f"Losses above {top:.3g} are cut off.", class_="faint")
+    drawn = lines(curves, marks, ("training step", "loss"), label, None if top is None else (0.0, top))
+    figure = tag("figure", drawn, legend(kinds) if kinds else None, cut)
     return Section("curves", "How the model trained", INTRO, figure)
+
+
+def top_of(curves: Sequence[Line]) -> float | None:
+    """Where a few peaks would press all else down, the height to cut them at."""
+    losses = sorted(loss for curve in curves for _, loss in curve.points)
+    usual = losses[int(0.85 * (len(losses) - 1))]
+    return 1.6 * usual if losses[-1] > PEAK * usual else None
 
 
 def points_of(value: Mapping[str, Any]) -> Points:
@@ -37,17 +51,23 @@ def points_of(value: Mapping[str, Any]) -> Points:
 
 def curves_of(record: Record) -> dict[str, Points]:
     """The trunk with its weighted end or the training, and each last cool-down."""
-    main: Points = []
-    for prefix in ("trunk/", "train/", "leg/"):
-        main += [point for unit in record.starting(prefix) for point in points_of(unit.value)]
-    name = "training" if record.kind in ("train", "fit") else "trunk"
-    if record.kind == "compare" or not main:
+    legs = record.starting("leg/")
+    branches = {"cool-down": legs[-1]} if record.starting("trunk/") and len(legs) > 1 else {}
+    main = [*record.starting("trunk/"), *record.starting("train/"), *legs[: len(legs) - len(branches)]]
+    points = sorted(point for unit in main for point in points_of(unit.value))
+    if record.kind == "compare" or not points:
         return {}
-    found = {name: sorted(main)}
     cools = [unit for unit in record.starting("cool/") if unit.value.get("curve")]
-    for i, unit in enumerate(cools):
-        found[f"cool-down {i + 1}" if len(cools) > 1 else "cool-down"] = [*found[name][-1:], *points_of(unit.value)] if record.kind == "search" else points_of(unit.value)
-    return found
+    branches |= {name_of(unit.value, i, len(cools) + len(branches)): unit for i, unit in enumerate(cools, 1)}
+    found = {"training" if record.kind in ("train", "fit") else "trunk": points}
+    return found | {name: [*points[-1:], *points_of(unit.value)] for name, unit in branches.items()}
+
+
+def name_of(value: Mapping[str, Any], number: int, count: int) -> str:
+    """The name of the curve of a last cool-down."""
+    if value["candidate"] == ONE_FOR_ALL:
+        return ONE_FOR_ALL
+    return f"cool-down {number}" if count > 1 else "cool-down"
 
 
 def marks_of(record: Record) -> list[Mark]:
@@ -65,6 +85,12 @@ def marks_of(record: Record) -> list[Mark]:
     return found
 
 
+LEGEND = {
+    "test": "validation loss at the test of flips and turns",
+    "look": "validation losses of a look",
+    "cool": "validation loss after a last cool-down",
+    "outer": "mean validation loss at an update of the weights",
+}
 NAMES = {"test": "test of flips and turns", "look": "a look", "cool": "a last cool-down"}
 
 

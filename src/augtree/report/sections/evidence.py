@@ -94,7 +94,7 @@ def look_figure(finding: Finding, reach: float) -> Html:
     effects = finding["groups"] or {UNGROUPED: finding}
     title = factor_in_words(finding["factor"])
     rows = [
-        Bar(g, effects[g]["harm"], effects[g]["se"], state_of(finding, g), f"{effects[g]['harm']:+.3f} ± {effects[g]['se']:.3f}")
+        Bar(g, effects[g]["harm"], effects[g]["se"], state_of(finding, g), f"{effects[g]['harm']:+.3f} ± {effects[g]['se']:.3f}".replace("-", "−"))
         for g in groups_of({**finding, "groups": effects})
     ]
     words = f"{title}: " + "; ".join(f"{bar.label} validation loss {bar.figure}".strip() for bar in rows)

@@ -59,8 +59,9 @@ def weights(record: Record) -> Section | None:
         return None
     names = list(history[-1]["w"])
     curves = [Line(name, [(row["step"], row["w"][name]) for row in history], i) for i, name in enumerate(names)]
+    top = 1.1 * max(y for curve in curves for _, y in curve.points)
     ends = ", ".join(f"{name} {history[-1]['w'][name]:.3f}" for name in names)
-    figure = tag("figure", lines(curves, [], ("training step", "weight"), f"Weights of the groups over time; at the end {ends}"))
+    figure = tag("figure", lines(curves, [], ("training step", "weight"), f"Weights of the groups over time; at the end {ends}", (0, top)))
     return Section("weights", "The groups' weights over time", WEIGHTS, figure)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from augtree.policies import Tree
 from augtree.policies.export import children, percent
 from augtree.report.gather import Record
-from augtree.report.markup import Html, join, tag
+from augtree.report.markup import Html, breakable, join, tag
 from augtree.report.parts import Part, is_mixture, node_parts, out_of_play, out_parts, stages_of, whole
 from augtree.report.paths import Column, Shown, chosen, columns, strip, thumbnail
 from augtree.report.pictures import Pictures
@@ -89,25 +89,27 @@ class Figure:
     def flow(self, tree: Tree) -> Html:
         """A mixture: its steps one after the other, choices side by side."""
         root = tree.nodes[1]
-        marks = [self.box(whole(tree))]
+        marks = [self.step([whole(tree)])]
         if root.p < 1:
             marks.append(tag("p", f"{percent(root.p)} of the samples go this way; the others stay as they are.", class_="aside"))
-        for stage in stages_of(tree):
-            boxes = [self.box(part) for part in stage.parts]
-            if len(boxes) == 1 and not stage.title:
-                marks.append(tag("div", boxes, class_="step"))
-            else:
-                marks.append(tag("div", tag("p", stage.title, class_="stage-title"), tag("div", boxes, class_="choices"), class_="step one-of"))
+        marks += [self.step(stage.parts, stage.title) for stage in stages_of(tree)]
         return tag("div", tag("div", marks, class_="flow"), self.removed(), class_="drawing", role="group", aria_label=self.label)
+
+    def step(self, parts: Sequence[Part], title: str = "") -> Html:
+        """One step of a mixture: a box, or several side by side under a title."""
+        boxes = [self.box(part) for part in parts]
+        if not title:
+            return tag("div", boxes, class_="step")
+        return tag("div", tag("p", title, class_="stage-title"), tag("div", boxes, class_="choices"), class_="step one-of")
 
     def tree(self, tree: Tree) -> Html:
         """A tree: children below their parent."""
         if not tree.nodes:
-            words = "The tree is empty: nothing improved on leaving the samples as they are."
+            words = "The tree is empty: samples stay as they are."
             return tag("div", tag("p", words, class_="aside"), self.removed(), class_="drawing")
-        parts = node_parts(tree)
+        first, parts = self.step([whole(tree)]), node_parts(tree)
         body = tag("ul", self.branch(tree, 1, parts), class_=f"tree depth-{tree.depth}")
-        return tag("div", self.box(whole(tree)), tag("div", body, class_="tree-room"), self.removed(), class_="drawing", role="group", aria_label=self.label)
+        return tag("div", first, tag("div", body, class_="tree-room"), self.removed(), class_="drawing", role="group", aria_label=self.label)
 
     @property
     def label(self) -> str:
@@ -138,7 +140,7 @@ class Figure:
             found, reason = attempt(lambda: columns(part, shown))
         self.panels.append(self.panel(part, name, found, reason, hidden=not first))
         thumb = thumbnail(found, self.pictures) if part.key != "whole" else None
-        texts = tag("span", tag("span", part.label, class_="label"), tag("span", part.share, class_="share"), class_="words")
+        texts = tag("span", tag("span", breakable(part.label), class_="label"), tag("span", part.share, class_="share"), class_="words")
         kind = f"node {part.kind}{' out' if out else ''}"
         pressed = {"aria_pressed": "true" if first else "false", "tabindex": "0" if first else "-1"}
         return tag("button", thumb, texts, type="button", class_=kind, data_panel=name, **pressed)

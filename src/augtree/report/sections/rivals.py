@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from augtree.forests.shared_trunk import FOREST, ONE_FOR_ALL
 from augtree.report.figures import interval
 from augtree.report.gather import Record
 from augtree.report.markup import Html, tag
@@ -45,6 +46,17 @@ def rows_of(record: Record, groups: Sequence[str], part: Part) -> list[Row]:
     return []
 
 
+def policy_name(candidate: str) -> str:
+    """What ran in a last cool-down, in few words; a mixture is written out elsewhere.
+
+    >>> policy_name("Flip, then Identity | Rotate (50 % each), again"), policy_name("Flip")
+    ('the mixture of what is in play, with other random draws', 'Flip')
+    """
+    if " | " not in candidate:
+        return {FOREST: "each group's own policy", ONE_FOR_ALL: "one policy for all groups"}.get(candidate, candidate)
+    return "the mixture of what is in play" + (", with other random draws" if candidate.endswith(", again") else "")
+
+
 def scored(record: Record, node: int) -> list[Row]:
     """The candidates at a node, each at the probability that suits it best, in the last round that scored it."""
     best: dict[str, Row] = {}
@@ -62,5 +74,5 @@ def scored(record: Record, node: int) -> list[Row]:
 def cooled(record: Record, node: int | None) -> list[Row]:
     """The last cool-downs; of a node below the root, those on trees that have it."""
     values: list[Mapping[str, Any]] = [unit.value for unit in record.starting("cool/") if unit.value.get("loss") is not None]
-    rows = [(str(value["candidate"]), float(value["loss"]), float(value.get("loss_se") or 0.0)) for value in values]
-    return rows if node is None else [row for row in rows if f"{node}: " in row[0]]
+    below = [value for value in values if node is None or f"{node}: " in str(value["candidate"])]
+    return [(policy_name(str(v["candidate"])), float(v["loss"]), float(v.get("loss_se") or 0.0)) for v in below]

@@ -90,10 +90,10 @@ def settings(record: Record) -> Html:
     """Every setting of the specification."""
     spec = record.spec
     data, about = spec["data"], record.facts.get("surroundings", {})
-    plain = {name: value for name, value in spec.items() if not isinstance(value, Mapping | list)}
+    plain = {name: value for name, value in spec.items() if not isinstance(value, Mapping)}
     given = {key: value for key, value in (data.get("source") or {}).items() if value is not None}
     general = {"data": data["name"], **{f"data {key}": value for key, value in given.items()}}
-    general |= {name: value for name, value in plain.items() if name not in ("version", "policy")}
+    general |= {name: value for name, value in plain.items() if name not in ("version", "policy", "order", "seen", "notes")}
     general |= {"fingerprint of the data": data["fingerprint"]}
     blocks = [details("Run", general, open_=True)]
     blocks += [details(name.capitalize(), spec[name]) for name in NESTED if isinstance(spec.get(name), Mapping)]

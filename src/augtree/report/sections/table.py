@@ -145,7 +145,7 @@ def difference_cell(line: Line, reference: str | None, scale: tuple[float, float
     clear = error is not None and abs(line.difference) >= 2 * error
     state = ("helps" if better * line.difference > 0 else "harms") if clear else "unsure"
     drawn = interval(line.difference, error, scale, state, zero=0.0)
-    return tag("td", drawn, tag("span", signed(line.difference, error), class_="figure"))
+    return tag("td", drawn, tag("span", signed(line.difference, error).replace("-", "−"), class_="figure"))
 
 
 # ---- evaluations

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from augtree.report.figures import NARROW, WIDE, Scale, line, number, words
+from augtree.report.figures import NARROW, WIDE, Scale, at_both_widths, line, number, words
 from augtree.report.gather import Record
 from augtree.report.markup import Html, join, tag
 from augtree.report.sections import Section
+from augtree.report.sections.rivals import policy_name
 from augtree.search.play import factor_in_words
 
 INTRO = (
@@ -43,14 +44,10 @@ def section(record: Record) -> Section | None:
     legs = [unit.value["step"] for unit in record.starting("leg/")]
     trunk = max([*ends, *legs[:1]]) / steps
     twigs = twigs_of(record, steps, legs)
-    name = record.folder.name
-    drawn = [
-        tag("div", drawing(twigs, trunk, width, f"{name}-{kind}"), class_=kind)
-        for kind, width in (("wide", WIDE), ("narrow", NARROW))
-    ]
-    panels = [panel(twig) for twig in twigs]
-    hint = tag("p", "Point at a branch, tap it, or go there with the arrow keys.", class_="hint", data_empty=True)
-    figure = tag("div", drawn, tag("div", hint, panels, class_="panels", aria_live="polite"), class_="explorer timeline")
+    drawn = at_both_widths(lambda width: drawing(twigs, trunk, width))
+    first = next((twig for twig in twigs if twig.best), twigs[-1] if twigs else None)
+    panels = [panel(twig, hidden=twig is not first) for twig in twigs]
+    figure = tag("div", drawn, tag("div", panels, class_="panels", aria_live="polite"), class_="explorer timeline")
     return Section("trunk", "The training as a line in time", INTRO, figure)
 
 
@@ -93,10 +90,10 @@ def what_ran(kind: str, value: Any) -> str:
         if "without" not in value:
             return "the mixture, in one of the look's designs"
         return f"the mixture without {', '.join(map(factor_in_words, value['without']))}" if value["without"] else "the mixture as it is"
-    return "the mixture of what is in play" if kind == "test" else str(value["candidate"])
+    return "the mixture of what is in play" if kind == "test" else policy_name(str(value["candidate"]))
 
 
-def drawing(twigs: Sequence[Twig], trunk: float, width: int, name: str) -> Html:
+def drawing(twigs: Sequence[Twig], trunk: float, width: int) -> Html:
     """The line and its branches at one width."""
     far = max([trunk, *(twig.end for twig in twigs)])
     x = Scale(0, far, 14, width - (64 if width == WIDE else 44))
@@ -109,9 +106,12 @@ def drawing(twigs: Sequence[Twig], trunk: float, width: int, name: str) -> Html:
         tag("circle", cx=f"{x(0):.1f}", cy=TOP, r=4, class_="trunk-start"),
     ]
     places = [(x(fan[0].begin), fan_name(fan)) for fan in fans]
+    title = "the trunk: training on the mixture" if width == WIDE else "the trunk"
+    if all(place > len(title) * 8 + 20 for place, _ in places):
+        marks.append(words(x(0), TOP - 14, title, class_="small"))
     marks += [fan_label(place, text, i, width) for i, (place, text) in enumerate(places)]
     for fan in fans:
-        marks += [branch(twig, x, TOP + lane * (i + 1), name) for i, twig in enumerate(fan)]
+        marks += [branch(twig, x, TOP + lane * (i + 1)) for i, twig in enumerate(fan)]
     ticks = x.ticks(8 if width == WIDE else 4)
     marks += [line(x(0), bottom, x(far), bottom, class_="axis")]
     marks += [join(line(x(t), bottom, x(t), bottom + 4, class_="axis"), words(x(t), bottom + 17, number(t), "middle", class_="small faint")) for t in ticks]
@@ -142,7 +142,7 @@ def fan_label(place: float, text: str, i: int, width: int) -> Html:
     return join(line(place, y + 4, place, TOP, class_="tick"), words(place, y, text, "middle" if place > 30 else "start", class_="small"))
 
 
-def branch(twig: Twig, x: Scale, y: float, name: str) -> Html:
+def branch(twig: Twig, x: Scale, y: float) -> Html:
     """One branch, which can be pointed at."""
     begin, end = x(twig.begin), max(x(twig.end), x(twig.begin) + 16)
     bend = min(26.0, end - begin)
@@ -165,7 +165,7 @@ def panel_name(twig: Twig) -> str:
     return f"twig-{twig.key.replace('/', '-')}"
 
 
-def panel(twig: Twig) -> Html:
+def panel(twig: Twig, *, hidden: bool) -> Html:
     """What there is to say of a branch."""
     facts = [tag("div", tag("dt", key), tag("dd", value)) for key, value in twig.facts]
-    return tag("div", tag("h3", twig.title), tag("dl", facts, class_="facts"), class_="panel", data_name=panel_name(twig), hidden=True)
+    return tag("div", tag("h3", twig.title), tag("dl", facts, class_="facts"), class_="panel", data_name=panel_name(twig), hidden=hidden)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from augtree.comparison import Comparison
 from augtree.report.gather import KINDS, Record
-from augtree.report.markup import Html, tag
+from augtree.report.markup import Html, join, tag
 from augtree.report.sections.table import comparison_of
 from augtree.tables import counted
 from augtree.training.metrics import METRICS
@@ -58,23 +58,48 @@ def verdict(record: Record) -> str:
     return str(record.result.get("verdict", ""))
 
 
-def lead(records: Iterable[Record]) -> Html:
+def lead(records: Sequence[Record]) -> Html:
     """The verdicts of all runs of a page."""
-    items = []
+    lists = []
     for record in records:
         said = sentences(verdict(record))
         if record.is_open:
             said = [unfinished(record), *said]
-        items += said or [without_verdict(record)]
-    marks = {"harms": "−", "helps": "+", "unsure": "~", "": "·"}
-    return tag(
-        "ul",
-        [
-            tag("li", tag("span", marks[tone(each)], class_="sign", aria_hidden="true"), tag("span", each), class_=tone(each) or "plain")
-            for each in items
-        ],
-        class_="verdict",
-    )
+        said = said or [without_verdict(record)]
+        title = tag("h2", NAMES.get(record.kind, "the run"), class_="which") if len(records) > 1 else None
+        lists += [title, tag("ul", folded(said), class_="verdict")]
+    return join(lists)
+
+
+def folded(said: Sequence[str]) -> list[Html]:
+    """The sentences as items; those about further groups are folded where there are many."""
+    groups = [each for each in said if each.startswith(OF_GROUP)]
+    if len(groups) <= MOST_GROUPS:
+        return [item(each) for each in said]
+    first, rest = groups[:MOST_GROUPS], groups[MOST_GROUPS:]
+    inner = tag("details", tag("summary", f"and in {len(rest)} further groups"), tag("ul", [item(each) for each in rest]))
+    other = [item(each) for each in said if not each.startswith(OF_GROUP)]
+    shown = [item(each) for each in first]
+    return [*other[:1], *shown, tag("li", tag("span"), inner, class_="more-groups"), *other[1:]]
+
+
+def item(sentence: str) -> Html:
+    """A sentence of a verdict, its beginning set off; reasons are a list where there are several."""
+    begin, colon, rest = sentence.partition(": ")
+    reasons = REASON.split(rest) if sentence.startswith(OF_GROUP) else []
+    body: Html | str = sentence if reasons or not sentence.startswith("Out of play") else join(tag("b", begin), colon, rest)
+    if reasons:
+        body = join(tag("b", begin), tag("ul", [tag("li", each) for each in reasons], class_="reasons"))
+    body = body if isinstance(body, Html) else sentence[:1].upper() + sentence[1:] if sentence.startswith(SHARES) else sentence
+    sign = tag("span", SIGNS[tone(sentence)], class_="sign", aria_hidden="true")
+    return tag("li", sign, tag("div", body), class_=tone(sentence) or "plain")
+
+
+SIGNS = {"harms": "−", "helps": "+", "unsure": "~", "": "·"}
+OF_GROUP, MOST_GROUPS = "Out of play in", 4
+REASON = re.compile(r"; (?![^()]*\))")
+"""What is between the reasons of a sentence."""
+NAMES = {"search": "The search", "forest": "The search", "fit": "The forest", "compare": "The comparison", "train": "The training", "evaluate": "The evaluation"}
 
 
 def unfinished(record: Record) -> str:
@@ -101,9 +126,9 @@ SPLITS = {"test": "test", "val": "validation"}
 # ---- figures
 
 
-def figures(record: Record) -> Html:
+def figures(records: Sequence[Record]) -> Html:
     """The few figures to remember, as cards."""
-    cards = [*metric_cards(record), *cost_cards(record)]
+    cards = [card for record in records for card in metric_cards(record)] + cost_cards(records[0])
     return tag("dl", [tag("div", tag("dt", name), tag("dd", value, tag("span", more, class_="more") if more else None)) for name, value, more in cards], class_="cards") if cards else tag("div")
 
 
@@ -143,11 +168,13 @@ def comparison_cards(table: Comparison) -> list[Card]:
     lines = {line.policy: line for line in table.lines()}
     better = max if METRICS[table.metric].higher_is_better else min
     cards = []
-    for name, among in (("best other row", [n for n in lines if n not in table.free]), ("best free policy", [table.best_free])):
+    split = SPLITS.get(table.judged_on, table.judged_on)
+    for about, among in (("the best free policy", [table.best_free]), ("the best of the others", [n for n in lines if n not in table.free])):
         known = [lines[n] for n in among if n is not None and lines[n].mean is not None]
         if known:
             best = better(known, key=lambda line: line.mean or 0.0)
-            cards.append((f"{name}, {SPLITS.get(table.judged_on, table.judged_on)} data", shown(best.mean or 0.0, table.metric), best.policy))
+            more = f"{about}, {counted(best.seeds, 'seed')}, {split} data"
+            cards.append((best.policy, shown(best.mean or 0.0, table.metric), more))
     return cards
 
 
