@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from augtree.forests import Weighting
-from augtree.report.gather import Record
+from augtree.report.gather import KINDS, Record
 from augtree.runs.spec import space_spec
 from augtree.search.options import SearchOptions
 from augtree.search.scorers import SCORERS
@@ -46,7 +46,7 @@ def again(record: Record) -> Again:
     try:
         return Again(shlex.join(["augtree", *said(record), "--out", NEW]))
     except UnsayableError as reason:
-        return Again(f"{copied} && augtree resume {NEW}{budget(record)}", f"From its specification: {reason}.")
+        return Again(f"{copied} && augtree resume {NEW}{budget(record)}", f"It is made from its specification, since {reason}.")
 
 
 def budget(record: Record) -> str:
@@ -58,7 +58,7 @@ def budget(record: Record) -> str:
 def said(record: Record) -> Words:
     """A run as the words of a command line."""
     if record.kind not in ("search", "forest"):
-        raise UnsayableError(f"a {record.kind} has parts that no option can say")
+        raise UnsayableError(f"options cannot say all of {KINDS.get(record.kind, 'it')}")
     spec = record.spec
     out = [record.kind, *data_words(spec["data"]["source"]), *task_words(spec["task"]), *space_words(record)]
     out += search_words(record)

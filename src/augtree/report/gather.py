@@ -127,8 +127,9 @@ def gather(
     spec = read_spec(path)
     check_parts(spec, path)
     units, facts = stored(path)
+    units += stored(path / "fit")[0] if (path / "fit" / "spec.json").is_file() else []
     reader = Reader(path / "spec.json", transforms)
-    found, no_data = tried(lambda: restore_data(spec["data"], path, data))
+    found, no_data = tried(lambda: restore_data(spec["data"], path, own_data(spec, data)))
     made, no_task = (task, "") if task is not None else tried(lambda: restore_task(spec["task"], reader))
     policies, weights, no_policy = policies_of(path, spec, facts, transforms)
     return Record(
@@ -141,7 +142,12 @@ def restored_data(folder: Path, data: Dataset | None = None) -> Dataset | None:
     """The data of a run, read once for many pages; None where it is not there."""
     spec = read_spec(folder)
     check_parts(spec, folder)
-    return tried(lambda: restore_data(spec["data"], folder, data))[0]
+    return tried(lambda: restore_data(spec["data"], folder, own_data(spec, data)))[0]
+
+
+def own_data(spec: Mapped, data: Dataset | None) -> Dataset | None:
+    """The given data where they are those of a run: among several runs, not all need be on the same data."""
+    return data if data is not None and data.fingerprint == spec["data"]["fingerprint"] else None
 
 
 def stored(folder: Path) -> tuple[list[Unit], dict[str, Any]]:

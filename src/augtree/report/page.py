@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -21,7 +21,9 @@ from augtree.report.gather import KINDS, Record, gather
 from augtree.report.markup import Html, as_json, join, tag, text
 from augtree.report.pictures import Pictures
 from augtree.report.sections import Section, curves, evidence, groups, importances, mistakes, policies, settings, table, trunk
+from augtree.report.sections.progress import progress
 from augtree.report.sections.verdict import figures, lead
+from augtree.runs.failures import attempt
 from augtree.runs.spec import Transforms
 from augtree.tasks import Task
 from augtree.version import __version__
@@ -148,26 +150,34 @@ def in_order(found: Sequence[tuple[Record, Section]]) -> list[Section]:
     return out
 
 
-ORDER = ("evidence", "trunk", "policy", "importances", "groups", "weights", "curves", "comparison", "mistakes", "cost", "settings")
+ORDER = ("evidence", "trunk", "policy", "importances", "groups", "weights", "curves", "comparison", "check", "mistakes", "cost", "settings")
 """The sections, in the order in which they explain a run."""
 
 
 def sections_of(record: Record, pictures: Pictures) -> list[Section]:
-    """The sections of a run."""
-    found = [
-        evidence.section(record),
-        trunk.section(record),
-        policies.section(record, pictures),
-        importances.section(record),
-        groups.section(record),
-        groups.weights(record),
-        curves.section(record),
-        table.section(record),
-        mistakes.section(record, pictures),
-        settings.cost(record),
-        settings.section(record),
-    ]
-    return [section for section in found if section is not None]
+    """The sections of a run; one that cannot be made says why, and the others are there."""
+    made: dict[str, Callable[[], Section | None]] = {
+        "evidence": lambda: evidence.section(record),
+        "trunk": lambda: trunk.section(record),
+        "policy": lambda: policies.section(record, pictures),
+        "importances": lambda: importances.section(record),
+        "groups": lambda: groups.section(record),
+        "weights": lambda: groups.weights(record),
+        "curves": lambda: curves.section(record),
+        "comparison": lambda: table.section(record),
+        "check": lambda: table.free_section(record),
+        "mistakes": lambda: mistakes.section(record, pictures),
+        "cost": lambda: settings.cost(record),
+        "settings": lambda: settings.section(record),
+    }
+    found = []
+    for name, make in made.items():
+        section, reason = attempt(make)
+        if reason:
+            body = tag("p", f"This part could not be made: {reason}.", class_="absent failed")
+            section = Section(name, name.capitalize(), "", body)
+        found += [] if section is None else [section]
+    return found
 
 
 def as_part(section: Section) -> Html:
@@ -192,7 +202,7 @@ def head(records: Sequence[Record], contents: Sequence[tuple[str, str]]) -> Html
     about = tag("p", tag("span", state, class_=f"state {first.status}"), f" · {kinds}, begun on {begun}", class_="about")
     listed = tag("ol", [tag("li", tag("a", title, href=f"#{name}")) for name, title in contents])
     nav = tag("nav", listed, class_="contents", aria_label="Contents")
-    return tag("div", tag("h1", title_of(first)), about, lead(records), figures(records), nav, id="head")
+    return tag("div", tag("h1", title_of(first)), about, [progress(record) for record in records], lead(records), figures(records), nav, id="head")
 
 
 # ---- the document

@@ -19,6 +19,8 @@ SIDE = 112
 """Larger pictures are shrunk to this side."""
 SHARP = 64
 """Pictures up to this side are kept pixel by pixel."""
+PIXELS = 40
+"""Of pictures up to this side, pixels are shown as squares; larger ones are smoothed."""
 MOST_BYTES = 2_600_000
 """The pictures of a page take at most about so much; what comes after is left out."""
 ORIGIN = "augtree_node"
@@ -45,6 +47,11 @@ class Pictures:
             self.sources.append(source)
             self.size += len(source)
         return self.numbers[source]
+
+
+def are_pixels(samples: Any) -> bool:
+    """Whether samples are pictures so small that their pixels are to be seen."""
+    return isinstance(samples, Tensor) and max(samples.shape[-2:]) <= PIXELS
 
 
 def picture_source(picture: Tensor) -> str:

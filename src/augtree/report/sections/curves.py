@@ -16,6 +16,7 @@ INTRO = (
     "The loss on training samples, augmented as they were, step by step. Points are losses on validation samples, which are not"
     " augmented, so they may well lie below; whiskers are their standard errors."
 )
+MOST_POINTS = 60
 PEAK = 3.0
 """Losses that are so much higher than most are cut off."""
 Points = list[tuple[float, float]]
@@ -54,13 +55,24 @@ def curves_of(record: Record) -> dict[str, Points]:
     legs = record.starting("leg/")
     branches = {"cool-down": legs[-1]} if record.starting("trunk/") and len(legs) > 1 else {}
     main = [*record.starting("trunk/"), *record.starting("train/"), *legs[: len(legs) - len(branches)]]
-    points = sorted(point for unit in main for point in points_of(unit.value))
+    points = thinned(sorted(point for unit in main for point in points_of(unit.value)))
     if record.kind == "compare" or not points:
         return {}
     cools = [unit for unit in record.starting("cool/") if unit.value.get("curve")]
     branches |= {name_of(unit.value, i, len(cools) + len(branches)): unit for i, unit in enumerate(cools, 1)}
     found = {"training" if record.kind in ("train", "fit") else "trunk": points}
     return found | {name: [*points[-1:], *points_of(unit.value)] for name, unit in branches.items()}
+
+
+def thinned(points: Points) -> Points:
+    """Means of neighbouring points, so that there are not too many.
+
+    >>> len(thinned([(float(i), 1.0) for i in range(200)])), thinned([(1.0, 2.0)])
+    (50, [(1.0, 2.0)])
+    """
+    size = max(1, -(-len(points) // MOST_POINTS))
+    parts = [points[i : i + size] for i in range(0, len(points), size)]
+    return [(part[-1][0], sum(loss for _, loss in part) / len(part)) for part in parts]
 
 
 def name_of(value: Mapping[str, Any], number: int, count: int) -> str:

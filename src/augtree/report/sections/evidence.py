@@ -73,7 +73,7 @@ def kept_figure(finding: Finding, needed: float) -> Html:
     title = factor_in_words(finding["factor"])
     if not kept:
         body = tag("p", "Untested: the model knew too little. Out of play.", class_="absent")
-        return tag("figure", tag("figcaption", title), body)
+        return tag("figure", tag("figcaption", title, outcome(finding)), body)
     rows = [
         Bar(group, kept[group], errors.get(group, 0.0), state_of(finding, group), kept_in_words(kept[group], errors.get(group, 0.0)))
         for group in groups_of(finding)

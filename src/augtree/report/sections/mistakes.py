@@ -14,7 +14,7 @@ from augtree.errors import need
 from augtree.report.gather import Record
 from augtree.report.markup import Html, tag
 from augtree.report.paths import class_of, sources_of
-from augtree.report.pictures import Pictures
+from augtree.report.pictures import Pictures, are_pixels
 from augtree.report.sections import Section
 from augtree.runs.failures import attempt
 from augtree.training.state import State
@@ -53,7 +53,7 @@ def section(record: Record, pictures: Pictures) -> Section | None:
         return Section("mistakes", "Its most confident mistakes", INTRO, tag("p", words))
     share = f"{count:,} of {judged:,} validation samples are wrong; these are the surest of them."
     cards = [card(mistake, data, pictures) for mistake in mistakes]
-    return Section("mistakes", "Its most confident mistakes", INTRO, tag("div", tag("p", share), tag("ul", cards, class_="mistakes")))
+    return Section("mistakes", "Its most confident mistakes", INTRO, tag("div", tag("p", share), tag("ul", cards, class_="mistakes pixels" if are_pixels(data.samples) else "mistakes")))
 
 
 def absent(reason: str) -> Html:

@@ -11,10 +11,10 @@ from augtree.report.gather import Record
 from augtree.report.markup import Html, breakable, join, tag
 from augtree.report.parts import Part, is_mixture, node_parts, out_of_play, out_parts, stages_of, whole
 from augtree.report.paths import Column, Shown, chosen, columns, strip, thumbnail
-from augtree.report.pictures import Pictures
+from augtree.report.pictures import Pictures, are_pixels
 from augtree.report.sections import Section
 from augtree.report.sections.evidence import in_words
-from augtree.report.sections.rivals import rivals
+from augtree.report.sections.rivals import rivals, scored, table_of
 from augtree.runs.failures import attempt
 from augtree.search.play import UNGROUPED
 
@@ -42,10 +42,11 @@ def section(record: Record, pictures: Pictures) -> Section | None:
 
 
 def by_policy(record: Record) -> list[list[str]]:
-    """The groups of each policy: those with the same tree and the same out of play are together."""
+    """The groups of each policy: those of one search, with the same tree and the same out of play, are together."""
     found: dict[Any, list[str]] = {}
     for group, tree in record.policies.items():
-        found.setdefault((tree, tuple(sorted(out_of_play(record, group)))), []).append(group)
+        own = group if group in record.groups else None  # it was searched by itself
+        found.setdefault((tree, tuple(sorted(out_of_play(record, group))), own), []).append(group)
     return list(found.values())
 
 
@@ -64,7 +65,8 @@ def figure(record: Record, groups: Sequence[str], pictures: Pictures, number: in
     drawn = made.flow(tree) if is_mixture(tree) else made.tree(tree)
     title = tag("h3", heading(record, groups), class_="group-name") if groups != [UNGROUPED] else None
     panels = tag("div", made.panels, class_="panels", aria_live="polite")
-    return tag("div", title, tag("div", drawn, panels, class_="explorer policy"), class_="policy-figure")
+    kind = f"explorer policy{' pixels' if shown is not None and are_pixels(shown.samples) else ''}"
+    return tag("div", title, tag("div", drawn, panels, class_=kind), class_="policy-figure")
 
 
 def heading(record: Record, groups: Sequence[str]) -> Html:
@@ -106,7 +108,8 @@ class Figure:
         """A tree: children below their parent."""
         if not tree.nodes:
             words = "The tree is empty: samples stay as they are."
-            return tag("div", tag("p", words, class_="aside"), self.removed(), class_="drawing")
+            tried = table_of(scored(self.record.groups.get(self.groups[0], self.record), 1))
+            return tag("div", tag("p", words, class_="aside"), tried, self.removed(), class_="drawing")
         first, parts = self.step([whole(tree)]), node_parts(tree)
         body = tag("ul", self.branch(tree, 1, parts), class_=f"tree depth-{tree.depth}")
         return tag("div", first, tag("div", body, class_="tree-room"), self.removed(), class_="drawing", role="group", aria_label=self.label)

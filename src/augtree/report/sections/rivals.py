@@ -18,7 +18,11 @@ Row = tuple[str, float, float]
 
 def rivals(record: Record, groups: Sequence[str], part: Part) -> Html | None:
     """The validation losses of what was tried in the place of a part, the best first."""
-    rows = rows_of(record, groups, part)
+    return table_of(rows_of(record, groups, part))
+
+
+def table_of(rows: Sequence[Row]) -> Html | None:
+    """What was tried, the lowest losses first; nothing where there was no choice."""
     if len(rows) < 2:
         return None
     rows = sorted(rows, key=lambda row: row[1])

@@ -106,9 +106,7 @@ def comparison_table(table: Comparison, kinds: Mapping[str, str]) -> Html:
         kind = kinds.get(line.policy, "")
         named = tag("th", tag("span", line.policy, class_="policy"), tag("span", TAGS.get(kind, ""), class_="tag") if kind else None, scope="row")
         rows.append(tag("tr", named, cells, class_=kind or "own"))
-    heads = tag("thead", tag("tr", [tag("th", each, scope="col") for each in head]))
-    whole = tag("table", heads, tag("tbody", rows), class_="comparison")
-    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label="Comparison of policies")
+    return whole_table(head, rows, "Comparison of policies")
 
 
 def scale_of(table: Comparison, lines: Sequence[Line]) -> tuple[float, float]:
@@ -148,6 +146,40 @@ def difference_cell(line: Line, reference: str | None, scale: tuple[float, float
     return tag("td", drawn, tag("span", signed(line.difference, error).replace("-", "−"), class_="figure"))
 
 
+# ---- the check of a search
+
+
+def free_section(record: Record) -> Section | None:
+    """The tree beside the free policies, where a search has compared them."""
+    free: Mapping[str, Mapping[str, float]] = record.result.get("free", {}) if record.kind == "search" else {}
+    if len(free) < 2:
+        return None
+    ends = [(each["loss"] - each["loss_se"], each["loss"] + each["loss_se"]) for each in free.values()]
+    scale = min(low for low, _ in ends), max(high for _, high in ends)
+    body = []
+    for name, each in sorted(free.items(), key=lambda pair: pair[1]["loss"]):
+        drawn = interval(each["loss"], each["loss_se"], scale, "")
+        cells = [tag("td", drawn, tag("span", figure(each["loss"], each["loss_se"]), class_="figure"))]
+        behind = "" if name == "tree" else signed(each["behind"], each["behind_se"]).replace("-", "−")
+        cells += [tag("td", behind), tag("td", figure(each["metric"]))]
+        body.append(tag("tr", tag("th", name, scope="row"), cells, class_="own" if name == "tree" else "free"))
+    head = ("policy", "validation loss", "difference to the tree", record.metric)
+    return Section("check", "Beside the free policies", FREE, whole_table(head, body, "The tree and the free policies"))
+
+
+FREE = (
+    "A model was trained from the start with the tree and with each policy that needs no search, once each, and judged on the"
+    " validation samples that did not choose the tree's nodes. Lines are standard errors."
+)
+
+
+def whole_table(head: Sequence[str], body: Sequence[Html], label: str) -> Html:
+    """A table with drawings, which scrolls in itself."""
+    heads = tag("thead", tag("tr", [tag("th", each, scope="col") for each in head]))
+    table = tag("table", heads, tag("tbody", body), class_="comparison")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
+
+
 # ---- evaluations
 
 
@@ -163,18 +195,17 @@ def evaluation(record: Record) -> Section | None:
     found = Evaluation(str(record.spec["protocol"]), rows, {}, 0)
     lines = found.lines()
     values = [row["accuracy"] for row in rows if "accuracy" in row] or [0.0, 1.0]
-    scale = (min(values), max(values))
+    scale, folded = (min(values), max(values)), any(line["over_folds"] is not None for line in lines)
     body = []
     for line in sorted(lines, key=lambda line: -(line["mean"] or 0.0)):
         each = means_by_seed(rows, line["row"])
         drawn = None if line["mean"] is None else interval(line["mean"], line["over_seeds"], scale, "", each)
         text = figure(line["mean"], line["over_seeds"]) or "failed"
-        folds = figure(line["over_folds"])
-        body.append(tag("tr", tag("th", line["row"], scope="row"), tag("td", drawn, tag("span", text, class_="figure")), tag("td", str(line["seeds"])), tag("td", folds)))
-    head = ("encoder", f"accuracy, {found.protocol}", "seeds", "spread over folds")
-    heads = tag("thead", tag("tr", [tag("th", each, scope="col") for each in head]))
-    whole = tag("table", heads, tag("tbody", body), class_="comparison")
-    return Section("comparison", "Side by side", EVALUATED, tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label="Evaluation of encoders"))
+        cells = [tag("td", drawn, tag("span", text, class_="figure")), tag("td", str(line["seeds"]))]
+        cells += [tag("td", figure(line["over_folds"]))] * folded
+        body.append(tag("tr", tag("th", line["row"], scope="row"), cells))
+    head = ["encoder", f"accuracy, {found.protocol}", "seeds"] + ["spread over folds"] * folded
+    return Section("comparison", "Side by side", EVALUATED, whole_table(head, body, "Evaluation of encoders"))
 
 
 def means_by_seed(rows: Sequence[Mapping[str, Any]], name: str) -> list[float]:

@@ -18,6 +18,8 @@ INTRO = (
     " be. The last cool-downs, or the average of the best, are the finished model. Point at a branch to see what it is."
 )
 LANE, MOST_HEIGHT, TOP = 22.0, 230.0, 46.0
+ROLES = ("", "the finished model", "one of the {} whose average is the finished model")
+"""What a last cool-down is in the end, by how many are averaged."""
 TITLES = {"test": "Test of flips and turns", "look": "Look", "cool": "Last cool-down"}
 
 
@@ -65,11 +67,12 @@ def twigs_of(record: Record, steps: int, legs: Sequence[int]) -> list[Twig]:
             begin, length = legs[0] / steps, (legs[-1] - legs[0]) / steps
         else:
             continue
-        found.append(twig(unit.key, kind, value, begin, length, value["candidate"] in members, record.metric))
+        role = ROLES[min(len(members), 2)].format(len(members)) if value["candidate"] in members else ""
+        found.append(twig(unit.key, kind, value, begin, length, role, record.metric))
     return found
 
 
-def twig(key: str, kind: str, value: Any, begin: float, length: float, best: bool, metric: str) -> Twig:
+def twig(key: str, kind: str, value: Any, begin: float, length: float, role: str, metric: str) -> Twig:
     """One branch, with what is said of it."""
     number_ = value.get(kind)
     title = TITLES[kind] + (f" {number_ + 1}" if kind == "look" and number_ is not None else "")
@@ -79,9 +82,8 @@ def twig(key: str, kind: str, value: Any, begin: float, length: float, best: boo
         facts.append(("validation loss", f"{value['loss']:.4f} ± {value.get('loss_se', 0.0):.4f}"))
     if value.get("metric") is not None:
         facts.append((f"validation {metric}", f"{value['metric']:.4f}"))
-    if best:
-        facts.append(("the finished model", "is this one, or an average that it is part of"))
-    return Twig(key, kind, begin, begin + length, title, facts, value.get("loss"), best)
+    facts += [("in the end", role)] if role else []
+    return Twig(key, kind, begin, begin + length, title, facts, value.get("loss"), bool(role))
 
 
 def what_ran(kind: str, value: Any) -> str:
