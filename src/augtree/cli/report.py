@@ -17,7 +17,9 @@ from augtree.report.page import write_report
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(help="The folder of a run of any kind, finished or not, or a folder of runs.")],
+    run: Annotated[
+        Path, typer.Argument(help="The folder of a run of any kind, finished or not, or a folder of runs.")
+    ],
     out: Annotated[Path | None, typer.Option(help="The HTML file (default: report.html in the folder).")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     live: Annotated[

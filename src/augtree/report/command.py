@@ -11,7 +11,6 @@ from augtree.forests import Weighting
 from augtree.report.gather import KINDS, Record
 from augtree.runs.spec import space_spec
 from augtree.search.options import SearchOptions
-from augtree.search.scorers import SCORERS
 from augtree.search.search import space_for
 from augtree.tasks import TASKS
 from augtree.transforms import spaces
@@ -46,7 +45,9 @@ def again(record: Record) -> Again:
     try:
         return Again(shlex.join(["augtree", *said(record), "--out", NEW]))
     except UnsayableError as reason:
-        return Again(f"{copied} && augtree resume {NEW}{budget(record)}", f"It is made from its specification, since {reason}.")
+        return Again(
+            f"{copied} && augtree resume {NEW}{budget(record)}", f"It is made from its specification, since {reason}."
+        )
 
 
 def budget(record: Record) -> str:
@@ -95,7 +96,11 @@ def task_words(spec: Mapping[str, Any]) -> Words:
         raise UnsayableError("the preprocessing is a transform")
     fields = {**{k: v for k, v in spec.items() if k != "options"}}
     fields["preprocess"] = "none" if spec["preprocess"] is None else "default"
-    return out + changed(fields, {"precision": "auto", **usual}) + ([] if weights is None else option("weights", weights))
+    return (
+        out
+        + changed(fields, {"precision": "auto", **usual})
+        + ([] if weights is None else option("weights", weights))
+    )
 
 
 def space_words(record: Record) -> Words:

@@ -30,7 +30,9 @@ def svg(width: float, height: float, *children: object, label: str, **attributes
 
 def words(x: float, y: float, content: object, anchor: str = "start", **attributes: object) -> Html:
     """A text in a drawing."""
-    return tag("text", content, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=None if anchor == "start" else anchor, **attributes)
+    return tag(
+        "text", content, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=None if anchor == "start" else anchor, **attributes
+    )
 
 
 def line(x0: float, y0: float, x1: float, y1: float, **attributes: object) -> Html:
@@ -73,7 +75,7 @@ class Scale(NamedTuple):
         power = 10 ** math.floor(math.log10(span / most))
         step = next(s * power for s in (1, 2, 2.5, 5, 10, 20) if span / (s * power) <= most)
         first = math.ceil(self.low / step - 1e-9)
-        count = int(math.floor(self.high / step + 1e-9)) - first + 1
+        count = math.floor(self.high / step + 1e-9) - first + 1
         return [round((first + i) * step, 10) for i in range(count)]
 
 
@@ -119,7 +121,9 @@ def bar_marks(bar: Bar, scale: Scale, y: float, left: float) -> Html:
     """One bar, its whisker, its label and its value."""
     zero, end = scale(0), scale(bar.value)
     x, width = min(zero, end), max(1.5, abs(end - zero))
-    marks = [tag("rect", x=f"{x:.1f}", y=f"{y - BAR / 2:.1f}", width=f"{width:.1f}", height=BAR, rx=2, class_="value")]
+    marks = [
+        tag("rect", x=f"{x:.1f}", y=f"{y - BAR / 2:.1f}", width=f"{width:.1f}", height=BAR, rx=2, class_="value")
+    ]
     if bar.error > 0:
         begin, stop = scale(bar.value - bar.error), scale(bar.value + bar.error)
         marks += [line(begin, y, stop, y, class_="whisker")]
@@ -146,7 +150,9 @@ def interval(value: float, error: float | None, scale: tuple[float, float], stat
         marks.append(line(place(value - error), y, place(value + error), y, class_="spread"))
     marks.append(tag("circle", cx=f"{place(value):.1f}", cy=y, r=4.6, class_="mean"))
     box = f"0 0 {CELL} {CELL_HEIGHT}"
-    return tag("svg", *marks, viewBox=box, width=CELL, height=CELL_HEIGHT, aria_hidden="true", class_=f"interval {state}")
+    return tag(
+        "svg", *marks, viewBox=box, width=CELL, height=CELL_HEIGHT, aria_hidden="true", class_=f"interval {state}"
+    )
 
 
 # ---- lines
@@ -175,7 +181,11 @@ CHART = 260
 
 
 def lines(
-    curves: Sequence[Line], marks: Sequence[Mark], axes: tuple[str, str], label: str, span: tuple[float, float] | None = None
+    curves: Sequence[Line],
+    marks: Sequence[Mark],
+    axes: tuple[str, str],
+    label: str,
+    span: tuple[float, float] | None = None,
 ) -> Html:
     """Curves over one axis, named at their ends, at both widths."""
     return at_both_widths(lambda width: chart(curves, marks, axes, label, span, width))
@@ -217,7 +227,10 @@ def grid(x: Scale, y: Scale, axes: tuple[str, str], width: int) -> Html:
     marks += [words(x(tick), CHART - 16, number(tick), "middle", class_="small faint") for tick in across]
     marks += [line(x(tick), y.start, x(tick), y.start + 4, class_="axis") for tick in across]
     marks += [line(x.start, y.start, x.end, y.start, class_="axis")]
-    marks += [words(0, 11, axes[1], class_="small faint"), words(x.end, CHART - 2, axes[0], "end", class_="small faint")]
+    marks += [
+        words(0, 11, axes[1], class_="small faint"),
+        words(x.end, CHART - 2, axes[0], "end", class_="small faint"),
+    ]
     return tag("g", *marks)
 
 
@@ -234,7 +247,12 @@ def curve_marks(curve: Line, x: Scale, y: Scale) -> Html:
     """The way of one curve."""
     steps = " ".join(f"{'L' if i else 'M'}{x(a):.1f} {y(b):.1f}" for i, (a, b) in enumerate(curve.points))
     dotted = curve.dotted or curve.colour >= COLOURS
-    return tag("path", tag("title", curve.label or "curve"), d=steps, class_=f"curve c{curve.colour % COLOURS}{' dotted' if dotted else ''}")
+    return tag(
+        "path",
+        tag("title", curve.label or "curve"),
+        d=steps,
+        class_=f"curve c{curve.colour % COLOURS}{' dotted' if dotted else ''}",
+    )
 
 
 def end_labels(curves: Sequence[Line], x: Scale, y: Scale, width: float) -> Html:
@@ -249,7 +267,9 @@ def end_labels(curves: Sequence[Line], x: Scale, y: Scale, width: float) -> Html
     for place, (_, i) in zip(places, ends, strict=True):
         curve = curves[i]
         marks.append(
-            titled(curve.label, width - 10, x.end + 8, place - over + 4, class_=f"small name c{curve.colour % COLOURS}")
+            titled(
+                curve.label, width - 10, x.end + 8, place - over + 4, class_=f"small name c{curve.colour % COLOURS}"
+            )
         )
     return tag("g", *marks)
 
@@ -257,7 +277,9 @@ def end_labels(curves: Sequence[Line], x: Scale, y: Scale, width: float) -> Html
 def mark_marks(mark: Mark, x: Scale, y: Scale) -> Html:
     """A point with its error."""
     here = x(mark.x)
-    spread = line(here, y(mark.y - mark.error), here, y(mark.y + mark.error), class_="whisker") if mark.error else None
+    spread = (
+        line(here, y(mark.y - mark.error), here, y(mark.y + mark.error), class_="whisker") if mark.error else None
+    )
     dot = tag("circle", cx=f"{here:.1f}", cy=f"{y(mark.y):.1f}", r=4)
     return tag("g", tag("title", mark.label), spread, dot, class_=f"mark {mark.state}")
 
@@ -268,4 +290,19 @@ def legend(entries: Mapping[str, str]) -> Html:
     return tag("ul", *items, class_="legend")
 
 
-__all__ = ["Bar", "Line", "Mark", "Scale", "at_both_widths", "bars", "interval", "join", "legend", "line", "lines", "svg", "text", "words"]
+__all__ = [
+    "Bar",
+    "Line",
+    "Mark",
+    "Scale",
+    "at_both_widths",
+    "bars",
+    "interval",
+    "join",
+    "legend",
+    "line",
+    "lines",
+    "svg",
+    "text",
+    "words",
+]

@@ -196,9 +196,7 @@ def policies_of(
     return {name: as_tree(policy) for name, policy in found.items()}, {}, ""
 
 
-def policy_of_run(
-    folder: Path, spec: Mapped, facts: Mapped, transforms: Transforms
-) -> Forest | Mapping[str, Policy]:
+def policy_of_run(folder: Path, spec: Mapped, facts: Mapped, transforms: Transforms) -> Forest | Mapping[str, Policy]:
     """The policy that a run has found or is about, or what is in play so far."""
     reader = Reader(folder / "spec.json", transforms)
     try:

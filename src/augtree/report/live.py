@@ -1,4 +1,4 @@
-"""A page that follows its run: a server on this machine alone, behind a token, that reads the run while it is written.
+"""A page that follows its run: a server on this machine alone, behind a token, that only reads the run.
 
 A browser asks every second whether anything has changed, and gets the parts that the page is made of; so the page
 survives a reload, a pause and the end of the run. Nothing of the run is ever written.
@@ -129,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
 
-    def do_GET(self) -> None:  # noqa: N802 (as the base class calls it)
+    def do_GET(self) -> None:
         """The page, or what has changed on it."""
         asked = urlsplit(self.path)
         parts = asked.path.split("/")
@@ -158,7 +158,11 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:
         """Send an answer."""
         self.send_response(status)
-        for name, value in {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(content)), **HEADERS}.items():
+        for name, value in {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(content)),
+            **HEADERS,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)

@@ -10,7 +10,7 @@ from typing import Any
 
 from augtree.errors import printable
 
-VOID = frozenset("br hr img input link meta".split())
+VOID = frozenset(["br", "hr", "img", "input", "link", "meta"])
 """Elements of HTML without an end."""
 
 

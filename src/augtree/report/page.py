@@ -20,7 +20,18 @@ from augtree.files import check_folder, write_atomically
 from augtree.report.gather import KINDS, Record, gather
 from augtree.report.markup import Html, as_json, join, tag, text
 from augtree.report.pictures import Pictures
-from augtree.report.sections import Section, curves, evidence, groups, importances, mistakes, policies, settings, table, trunk
+from augtree.report.sections import (
+    Section,
+    curves,
+    evidence,
+    groups,
+    importances,
+    mistakes,
+    policies,
+    settings,
+    table,
+    trunk,
+)
 from augtree.report.sections.progress import progress
 from augtree.report.sections.verdict import figures, lead
 from augtree.runs.failures import attempt
@@ -150,7 +161,20 @@ def in_order(found: Sequence[tuple[Record, Section]]) -> list[Section]:
     return out
 
 
-ORDER = ("evidence", "trunk", "policy", "importances", "groups", "weights", "curves", "comparison", "check", "mistakes", "cost", "settings")
+ORDER = (
+    "evidence",
+    "trunk",
+    "policy",
+    "importances",
+    "groups",
+    "weights",
+    "curves",
+    "comparison",
+    "check",
+    "mistakes",
+    "cost",
+    "settings",
+)
 """The sections, in the order in which they explain a run."""
 
 
@@ -199,10 +223,21 @@ def head(records: Sequence[Record], contents: Sequence[tuple[str, str]]) -> Html
     kinds = " and ".join(KINDS.get(record.kind, "a run") for record in records)
     state = STATES["begun"] if any(record.is_open for record in records) else STATES.get(first.status, first.status)
     begun = time.strftime("%-d %B %Y", time.localtime((first.folder / "spec.json").stat().st_mtime))
-    about = tag("p", tag("span", state, class_=f"state {first.status}"), f" · {kinds}, begun on {begun}", class_="about")
+    about = tag(
+        "p", tag("span", state, class_=f"state {first.status}"), f" · {kinds}, begun on {begun}", class_="about"
+    )
     listed = tag("ol", [tag("li", tag("a", title, href=f"#{name}")) for name, title in contents])
     nav = tag("nav", listed, class_="contents", aria_label="Contents")
-    return tag("div", tag("h1", title_of(first)), about, [progress(record) for record in records], lead(records), figures(records), nav, id="head")
+    return tag(
+        "div",
+        tag("h1", title_of(first)),
+        about,
+        [progress(record) for record in records],
+        lead(records),
+        figures(records),
+        nav,
+        id="head",
+    )
 
 
 # ---- the document
@@ -218,7 +253,9 @@ def document(content: Content, live: str = "") -> str:
     """The whole HTML file; `live` is the address that a live page asks for news."""
     filled = {
         "title": text(content.title),
-        "policy": text(f"{POLICY} script-src 'sha256-{script_hash()}'; connect-src {repr('self') if live else repr('none')}"),
+        "policy": text(
+            f"{POLICY} script-src 'sha256-{script_hash()}'; connect-src {repr('self') if live else repr('none')}"
+        ),
         "css": Html(asset("page.css")),
         "js": Html(asset("page.js")),
         "parts": join(html for _, html in content.parts),

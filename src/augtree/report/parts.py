@@ -76,7 +76,9 @@ def kind_of(transform: Transform) -> str:
 def part_of(key: str, transform: Transform, share: str, path: Sequence[Policy], node: int | None = None) -> Part:
     """A part of a policy that is one transform."""
     factors = traits(transform)
-    return Part(key, label_of(transform), about(transform), share, (*path, transform), factors, kind_of(transform), node)
+    return Part(
+        key, label_of(transform), about(transform), share, (*path, transform), factors, kind_of(transform), node
+    )
 
 
 def whole(tree: Tree) -> Part:
@@ -124,7 +126,9 @@ def node_parts(tree: Tree) -> dict[int, Part]:
         found[index] = part_of(str(index), node.transform, share, path, index)
         for child, p in children(tree, index):
             if child not in tree.nodes:
-                found[child] = part_of(str(child), Identity(), f"{percent(p)} go this way", (*path, node.transform), child)
+                found[child] = part_of(
+                    str(child), Identity(), f"{percent(p)} go this way", (*path, node.transform), child
+                )
     return found
 
 

@@ -152,5 +152,9 @@ def thumbnail(found: Sequence[Column] | None, pictures: Pictures) -> Html | None
     """What a part does to the first sample, as a small picture in its box."""
     if not found or not found[-1].sources:
         return None
-    versions = [column.sources[0] for column in found if column.head in ("", found[-1].head)] or [found[-1].sources[0]]
-    return tag("img", data_picture=pictures.add(max(versions, key=len)), alt="", class_="thumb")  # the least empty one
+    versions = [column.sources[0] for column in found if column.head in ("", found[-1].head)] or [
+        found[-1].sources[0]
+    ]
+    return tag(
+        "img", data_picture=pictures.add(max(versions, key=len)), alt="", class_="thumb"
+    )  # the least empty one

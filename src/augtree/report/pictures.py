@@ -116,7 +116,9 @@ def graph_source(graph: Any, before: Any = None) -> str:
     there = set(origins)
     masked = masked_nodes(graph, before, origins)
     radius = max(1.8, 5.2 - len(spots) / 16)
-    marks = [edge_mark(spots, edge, GONE, "1", ' stroke-dasharray="2 2.5" opacity=".55"') for edge in sorted(old - own)]
+    marks = [
+        edge_mark(spots, edge, GONE, "1", ' stroke-dasharray="2 2.5" opacity=".55"') for edge in sorted(old - own)
+    ]
     marks += [edge_mark(spots, edge, LINE, "1.5") for edge in sorted(old & own)]
     marks += [edge_mark(spots, edge, ADDED, "1.8") for edge in sorted(own - old)]
     for i, (x, y) in enumerate(spots.tolist()):

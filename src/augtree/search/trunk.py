@@ -223,7 +223,8 @@ class Trunk:
         seed = seed_of(self.seed, "look", number)
         without = {f"look/{number}/{i}": list(factors) for i, factors in enumerate(left_out)}
         branches = {
-            key: Branch(self.mixture(self.without(factors)), down, seed, self.rows) for key, factors in without.items()
+            key: Branch(self.mixture(self.without(factors)), down, seed, self.rows)
+            for key, factors in without.items()
         }
         about = {"look": number, "at": round(self.step / training_steps, 4), "steps": steps}
         return np.stack([losses for losses, _ in self.run_branches(branches, about, without=without)])

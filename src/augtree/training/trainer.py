@@ -238,7 +238,7 @@ class ModelTrainer:
         return torch.empty(steps, 0)
 
     def run_step(self, inputs: Any, labels: Tensor, scalars: Tensor, loss_scalars: Tensor) -> Tensor:
-        """One step, and its loss; for pictures on a GPU it is recorded, and reads only its arguments and the model."""
+        """One step, and its loss; for pictures on a GPU it is recorded, and reads nothing but its arguments."""
         step = (inputs, labels, scalars, loss_scalars)
         if self.device.type == "cuda" and self.pictures:
             return cast(Tensor, self.replay("step", self.step, step))

@@ -1,4 +1,4 @@
-"""The training curves: the loss on augmented training samples, and on validation samples wherever that was measured."""
+"""The training curves: losses on augmented training samples, and on validation samples where they were measured."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from augtree.report.sections import Section
 from augtree.report.sections.groups import history_of
 
 INTRO = (
-    "The loss on training samples, augmented as they were, step by step. Points are losses on validation samples, which are not"
-    " augmented, so they may well lie below; whiskers are their standard errors."
+    "The loss on training samples, augmented as they were, step by step. Points are losses on validation"
+    " samples, which are not augmented, so they may well lie below; whiskers are their standard errors."
 )
 MOST_POINTS = 60
 PEAK = 3.0
@@ -24,7 +24,11 @@ Points = list[tuple[float, float]]
 
 def section(record: Record) -> Section | None:
     """The curve of the training, and what branched off."""
-    curves = [Line(name, points, i, dotted=i > 0) for i, (name, points) in enumerate(curves_of(record).items()) if len(points) > 1]
+    curves = [
+        Line(name, points, i, dotted=i > 0)
+        for i, (name, points) in enumerate(curves_of(record).items())
+        if len(points) > 1
+    ]
     marks = [*marks_of(record), *outer_marks(record)]
     if not curves:
         return None

@@ -36,19 +36,23 @@ def section(record: Record) -> Section | None:
         reach = reach_of(list(last.values()))
         body += [tag("div", [look_figure(finding, reach) for finding in last.values()], class_="multiples")]
     if gaps:
-        body += [tag("h3", "Every sample, or half of them"), *[tag("p", gap_in_sentence(finding)) for finding in gaps]]
+        body += [
+            tag("h3", "Every sample, or half of them"),
+            *[tag("p", gap_in_sentence(finding)) for finding in gaps],
+        ]
     body += [legend({"helps": "stays in play, and clearly helps", "unsure": "stays in play", "harms": "out of play"})]
     return Section("evidence", "What was tested, and what came of it", INTRO, tag("div", *body))
 
 
 INTRO = "While the model trained, short tests asked what suits these data. Whiskers are standard errors."
 KEPT = (
-    "A model that never saw flipped samples predicts them as well as others where a flip makes no difference. The bars show"
-    " how much of their information its predictions keep on samples that are flipped or turned; at least {} is needed."
+    "A model that never saw flipped samples predicts them as well as others where a flip makes no difference."
+    " The bars show how much of their information its predictions keep on samples that are flipped or turned; at"
+    " least {} is needed."
 )
 LOOKS = (
-    "Short test trainings with and without each of these, side by side. Bars to the left: with it, the validation loss is"
-    " lower, so it helps. Bars to the right: it harms."
+    "Short test trainings with and without each of these, side by side. Bars to the left: with it, the"
+    " validation loss is lower, so it helps. Bars to the right: it harms."
 )
 
 
@@ -64,7 +68,9 @@ def state_of(finding: Finding, group: str) -> str:
 def groups_of(finding: Finding) -> list[str]:
     """The groups of a finding, those that left play first where there are many."""
     names = [*finding["groups"]]
-    return names if len(names) <= MOST_ROWS else sorted(names, key=lambda name: name not in finding["left"])[:MOST_ROWS]
+    return (
+        names if len(names) <= MOST_ROWS else sorted(names, key=lambda name: name not in finding["left"])[:MOST_ROWS]
+    )
 
 
 def kept_figure(finding: Finding, needed: float) -> Html:
@@ -75,7 +81,13 @@ def kept_figure(finding: Finding, needed: float) -> Html:
         body = tag("p", "Untested: the model knew too little. Out of play.", class_="absent")
         return tag("figure", tag("figcaption", title, outcome(finding)), body)
     rows = [
-        Bar(group, kept[group], errors.get(group, 0.0), state_of(finding, group), kept_in_words(kept[group], errors.get(group, 0.0)))
+        Bar(
+            group,
+            kept[group],
+            errors.get(group, 0.0),
+            state_of(finding, group),
+            kept_in_words(kept[group], errors.get(group, 0.0)),
+        )
         for group in groups_of(finding)
         if group in kept
     ]
@@ -94,7 +106,13 @@ def look_figure(finding: Finding, reach: float) -> Html:
     effects = finding["groups"] or {UNGROUPED: finding}
     title = factor_in_words(finding["factor"])
     rows = [
-        Bar(g, effects[g]["harm"], effects[g]["se"], state_of(finding, g), f"{effects[g]['harm']:+.3f} ± {effects[g]['se']:.3f}".replace("-", "−"))
+        Bar(
+            g,
+            effects[g]["harm"],
+            effects[g]["se"],
+            state_of(finding, g),
+            f"{effects[g]['harm']:+.3f} ± {effects[g]['se']:.3f}".replace("-", "−"),
+        )
         for g in groups_of({**finding, "groups": effects})
     ]
     words = f"{title}: " + "; ".join(f"{bar.label} validation loss {bar.figure}".strip() for bar in rows)
@@ -107,7 +125,9 @@ def outcome(finding: Finding) -> Html:
     if not left:
         return tag("span", "in play", class_="outcome stays")
     whole = left >= groups
-    return tag("span", "out of play" if whole else f"out of play in {len(left)} of {len(groups)}", class_="outcome left")
+    return tag(
+        "span", "out of play" if whole else f"out of play in {len(left)} of {len(groups)}", class_="outcome left"
+    )
 
 
 def gap_in_sentence(finding: Finding) -> str:

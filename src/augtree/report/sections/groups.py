@@ -14,8 +14,8 @@ from augtree.search.play import factor_in_words
 
 TABLE = "What the finished model reaches in each group, and how much each group counts."
 WEIGHTS = (
-    "How much each group counts in training. The weights move towards the groups whose training lowers the loss on validation"
-    " data; they sum to 1."
+    "How much each group counts in training. The weights move towards the groups whose training lowers the loss"
+    " on validation data; they sum to 1."
 )
 
 
@@ -36,15 +36,26 @@ def section(record: Record) -> Section | None:
         cells: list[Any] = ["" if weight is None else f"{weight:.3f}", f"{int(found['samples']):,}"]
         cells.append(share(found.get(record.metric), record.metric))
         cells += [share(plain.get(group, {}).get(record.metric), record.metric)] * bool(plain)
-        cells += [", ".join(map(factor_in_words, out.get(group, ()))) or ("" if weight is None else "nothing")] * bool(out)
-        rows.append(tag("tr", tag("th", group, scope="row"), [tag("td", cell) for cell in cells], class_="total" if weight is None else None))
+        cells += [
+            ", ".join(map(factor_in_words, out.get(group, ()))) or ("" if weight is None else "nothing")
+        ] * bool(out)
+        rows.append(
+            tag(
+                "tr",
+                tag("th", group, scope="row"),
+                [tag("td", cell) for cell in cells],
+                class_="total" if weight is None else None,
+            )
+        )
     return Section("groups", "Group by group", TABLE, table(head, rows))
 
 
 def table(head: Sequence[str], rows: Sequence[Html], label: str = "Group by group") -> Html:
     """A table that scrolls in itself where it is too wide."""
     heads = tag("thead", tag("tr", [tag("th", each, scope="col") for each in head]))
-    return tag("div", tag("table", heads, tag("tbody", rows)), class_="scroll", tabindex="0", role="region", aria_label=label)
+    return tag(
+        "div", tag("table", heads, tag("tbody", rows)), class_="scroll", tabindex="0", role="region", aria_label=label
+    )
 
 
 def share(value: float | None, metric: str) -> str:
@@ -61,7 +72,12 @@ def weights(record: Record) -> Section | None:
     curves = [Line(name, [(row["step"], row["w"][name]) for row in history], i) for i, name in enumerate(names)]
     top = 1.1 * max(y for curve in curves for _, y in curve.points)
     ends = ", ".join(f"{name} {history[-1]['w'][name]:.3f}" for name in names)
-    figure = tag("figure", lines(curves, [], ("training step", "weight"), f"Weights of the groups over time; at the end {ends}", (0, top)))
+    figure = tag(
+        "figure",
+        lines(
+            curves, [], ("training step", "weight"), f"Weights of the groups over time; at the end {ends}", (0, top)
+        ),
+    )
     return Section("weights", "The groups' weights over time", WEIGHTS, figure)
 
 

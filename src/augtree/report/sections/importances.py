@@ -12,8 +12,9 @@ from augtree.report.sections import Section
 from augtree.search.play import UNGROUPED
 
 INTRO = (
-    "How much the validation loss falls with each transform of the tree, measured on samples that did not choose it. Whiskers"
-    " are standard deviations over bootstrap samples; a transform that is not named in a group is not in its tree."
+    "How much the validation loss falls with each transform of the tree, measured on samples that did not"
+    " choose it. Whiskers are standard deviations over bootstrap samples; a transform that is not named in a"
+    " group is not in its tree."
 )
 Given = Mapping[str, Mapping[str, float]]
 
@@ -36,11 +37,15 @@ def section(record: Record) -> Section | None:
     figures = []
     if list(by_group) == [UNGROUPED]:
         rows = [bar(name, each) for name, each in by_group[UNGROUPED].items()]
-        figures.append(tag("figure", tag("figcaption", "falls of the validation loss"), bars(rows, lowest, largest, said(rows))))
+        figures.append(
+            tag("figure", tag("figcaption", "falls of the validation loss"), bars(rows, lowest, largest, said(rows)))
+        )
     else:
         for name in names:
             rows = [bar(group, given[name]) for group, given in by_group.items() if name in given]
-            figures.append(tag("figure", tag("figcaption", name), bars(rows, lowest, largest, f"{name}: {said(rows)}")))
+            figures.append(
+                tag("figure", tag("figcaption", name), bars(rows, lowest, largest, f"{name}: {said(rows)}"))
+            )
     return Section("importances", "What each transform brought", INTRO, tag("div", figures, class_="multiples"))
 
 

@@ -20,8 +20,8 @@ from augtree.runs.failures import attempt
 from augtree.training.state import State
 
 INTRO = (
-    "The validation samples that the finished model gets wrong while it is most sure of itself. They often show what the data"
-    " are missing, or labels that are wrong."
+    "The validation samples that the finished model gets wrong while it is most sure of itself. They often show"
+    " what the data are missing, or labels that are wrong."
 )
 MOST = 12
 LARGEST = 20_000
@@ -49,11 +49,24 @@ def section(record: Record, pictures: Pictures) -> Section | None:
         return Section("mistakes", "Its most confident mistakes", INTRO, absent(reason))
     mistakes, count, judged = found
     if not mistakes:
-        words = f"There are none: the model is right on all {judged:,} validation samples." if judged else "There are no validation samples."
+        words = (
+            f"There are none: the model is right on all {judged:,} validation samples."
+            if judged
+            else "There are no validation samples."
+        )
         return Section("mistakes", "Its most confident mistakes", INTRO, tag("p", words))
     share = f"{count:,} of {judged:,} validation samples are wrong; these are the surest of them."
     cards = [card(mistake, data, pictures) for mistake in mistakes]
-    return Section("mistakes", "Its most confident mistakes", INTRO, tag("div", tag("p", share), tag("ul", cards, class_="mistakes pixels" if are_pixels(data.samples) else "mistakes")))
+    return Section(
+        "mistakes",
+        "Its most confident mistakes",
+        INTRO,
+        tag(
+            "div",
+            tag("p", share),
+            tag("ul", cards, class_="mistakes pixels" if are_pixels(data.samples) else "mistakes"),
+        ),
+    )
 
 
 def absent(reason: str) -> Html:
@@ -69,7 +82,11 @@ def card(mistake: Mistake, data: Dataset, pictures: Pictures) -> Html:
     is_, group = class_of(data, mistake.row), data.group_names[int(data.groups[mistake.row])]
     words = f"{is_}, taken for {mistake.taken_for}"
     file = data.files[mistake.row] if data.files else None
-    image = None if pictures.is_full else tag("img", data_picture=pictures.add(source), alt=words, title=file and str(file))
+    image = (
+        None
+        if pictures.is_full
+        else tag("img", data_picture=pictures.add(source), alt=words, title=file and str(file))
+    )
     told = tag("p", tag("b", is_), " taken for ", tag("b", mistake.taken_for, class_="wrong"))
     more = f"{100 * mistake.confidence:.0f} % sure" + (f", {group}" if len(data.group_names) > 1 else "")
     return tag("li", image, told, tag("p", more, class_="faint"))

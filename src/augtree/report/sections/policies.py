@@ -19,8 +19,8 @@ from augtree.runs.failures import attempt
 from augtree.search.play import UNGROUPED
 
 ONE = (
-    "What happens to each sample in training. Point at a box, or tap it, to see what it does to the same few samples; boxes"
-    " with a dashed border are out of play."
+    "What happens to each sample in training. Point at a box, or tap it, to see what it does to the same few"
+    " samples; boxes with a dashed border are out of play."
 )
 SAMPLES = ((24, 4), (60, 3), (200, 2))
 """The samples of a figure, by how many parts there are on the page at most."""
@@ -35,7 +35,9 @@ def section(record: Record, pictures: Pictures) -> Section | None:
     parts = sum(count_parts(record, groups) for groups in shared)
     samples = next((count for most, count in SAMPLES if parts <= most), 1)
     figures = [figure(record, groups, pictures, i, samples) for i, groups in enumerate(shared)]
-    absent = tag("p", f"There are no pictures here: {record.no_data}.", class_="absent") if record.data is None else None
+    absent = (
+        tag("p", f"There are no pictures here: {record.no_data}.", class_="absent") if record.data is None else None
+    )
     title = "The policy" if len(record.policies) == 1 else "A policy for each group"
     title += " so far" if record.is_open else ""
     return Section("policy", title, ONE, join(absent, figures))
@@ -93,16 +95,29 @@ class Figure:
         root = tree.nodes[1]
         marks = [self.step([whole(tree)])]
         if root.p < 1:
-            marks.append(tag("p", f"{percent(root.p)} of the samples go this way; the others stay as they are.", class_="aside"))
+            marks.append(
+                tag(
+                    "p", f"{percent(root.p)} of the samples go this way; the others stay as they are.", class_="aside"
+                )
+            )
         marks += [self.step(stage.parts, stage.title) for stage in stages_of(tree)]
-        return tag("div", tag("div", marks, class_="flow"), self.removed(), class_="drawing", role="group", aria_label=self.label)
+        return tag(
+            "div",
+            tag("div", marks, class_="flow"),
+            self.removed(),
+            class_="drawing",
+            role="group",
+            aria_label=self.label,
+        )
 
     def step(self, parts: Sequence[Part], title: str = "") -> Html:
         """One step of a mixture: a box, or several side by side under a title."""
         boxes = [self.box(part) for part in parts]
         if not title:
             return tag("div", boxes, class_="step")
-        return tag("div", tag("p", title, class_="stage-title"), tag("div", boxes, class_="choices"), class_="step one-of")
+        return tag(
+            "div", tag("p", title, class_="stage-title"), tag("div", boxes, class_="choices"), class_="step one-of"
+        )
 
     def tree(self, tree: Tree) -> Html:
         """A tree: children below their parent."""
@@ -112,7 +127,15 @@ class Figure:
             return tag("div", tag("p", words, class_="aside"), tried, self.removed(), class_="drawing")
         first, parts = self.step([whole(tree)]), node_parts(tree)
         body = tag("ul", self.branch(tree, 1, parts), class_=f"tree depth-{tree.depth}")
-        return tag("div", first, tag("div", body, class_="tree-room"), self.removed(), class_="drawing", role="group", aria_label=self.label)
+        return tag(
+            "div",
+            first,
+            tag("div", body, class_="tree-room"),
+            self.removed(),
+            class_="drawing",
+            role="group",
+            aria_label=self.label,
+        )
 
     @property
     def label(self) -> str:
@@ -131,7 +154,12 @@ class Figure:
         if not parts:
             return None
         boxes = [self.box(part, out=True) for part in parts]
-        return tag("div", tag("p", "out of play", class_="stage-title"), tag("div", boxes, class_="choices"), class_="removed")
+        return tag(
+            "div",
+            tag("p", "out of play", class_="stage-title"),
+            tag("div", boxes, class_="choices"),
+            class_="removed",
+        )
 
     def box(self, part: Part, *, out: bool = False) -> Html:
         """A part in the drawing, with its panel."""
@@ -143,7 +171,12 @@ class Figure:
             found, reason = attempt(lambda: columns(part, shown))
         self.panels.append(self.panel(part, name, found, reason, hidden=not first))
         thumb = thumbnail(found, self.pictures) if part.key != "whole" else None
-        texts = tag("span", tag("span", breakable(part.label), class_="label"), tag("span", part.share, class_="share"), class_="words")
+        texts = tag(
+            "span",
+            tag("span", breakable(part.label), class_="label"),
+            tag("span", part.share, class_="share"),
+            class_="words",
+        )
         kind = f"node {part.kind}{' out' if out else ''}"
         pressed = {"aria_pressed": "true" if first else "false", "tabindex": "0" if first else "-1"}
         return tag("button", thumb, texts, type="button", class_=kind, data_panel=name, **pressed)
@@ -155,4 +188,15 @@ class Figure:
         facts = tag("ul", [tag("li", each) for each in said], class_="evidence") if said else None
         others = rivals(self.record, self.groups, part)
         kind = tag("p", part.share, class_="share")
-        return tag("div", tag("h4", part.label), kind, tag("p", part.about) if part.about else None, pictures, facts, others, class_=f"panel {part.kind}", data_name=name, hidden=hidden)
+        return tag(
+            "div",
+            tag("h4", part.label),
+            kind,
+            tag("p", part.about) if part.about else None,
+            pictures,
+            facts,
+            others,
+            class_=f"panel {part.kind}",
+            data_name=name,
+            hidden=hidden,
+        )

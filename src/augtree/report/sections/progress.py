@@ -21,7 +21,7 @@ def share_done(record: Record) -> float | None:
     if trunk is None or not planned:
         return None
     a_step = trunk.backward / trunk.value["step"]
-    return sum(unit.backward for unit in record.units if unit.key != "speed") / (a_step * planned)
+    return float(sum(unit.backward for unit in record.units if unit.key != "speed") / (a_step * planned))
 
 
 def progress(record: Record) -> Html | None:
@@ -39,5 +39,14 @@ def progress(record: Record) -> Html | None:
         return tag("div", told, class_="progress")
     value = round(100 * min(1.0, share))
     bar = tag("span", style=f"width:{value}%")
-    meter = tag("div", bar, class_="meter", role="progressbar", aria_valuenow=value, aria_valuemin=0, aria_valuemax=100, aria_label="Progress of the run")
+    meter = tag(
+        "div",
+        bar,
+        class_="meter",
+        role="progressbar",
+        aria_valuenow=value,
+        aria_valuemin=0,
+        aria_valuemax=100,
+        aria_label="Progress of the run",
+    )
     return tag("div", told, meter, class_="progress")

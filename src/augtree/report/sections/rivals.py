@@ -30,7 +30,12 @@ def table_of(rows: Sequence[Row]) -> Html | None:
     low = min(loss - error for _, loss, error in shown)
     high = max(loss + error for _, loss, error in shown)
     items = [
-        tag("tr", tag("th", name, scope="row"), tag("td", interval(loss, error, (low, high), "helps" if i == 0 else "")), tag("td", f"{loss:.4f} ± {error:.4f}", class_="figure"))
+        tag(
+            "tr",
+            tag("th", name, scope="row"),
+            tag("td", interval(loss, error, (low, high), "helps" if i == 0 else "")),
+            tag("td", f"{loss:.4f} ± {error:.4f}", class_="figure"),
+        )
         for i, (name, loss, error) in enumerate(shown)
     ]
     more = tag("p", f"and {rest} more, with higher losses", class_="faint") if rest > 0 else None
@@ -77,6 +82,8 @@ def scored(record: Record, node: int) -> list[Row]:
 
 def cooled(record: Record, node: int | None) -> list[Row]:
     """The last cool-downs; of a node below the root, those on trees that have it."""
-    values: list[Mapping[str, Any]] = [unit.value for unit in record.starting("cool/") if unit.value.get("loss") is not None]
+    values: list[Mapping[str, Any]] = [
+        unit.value for unit in record.starting("cool/") if unit.value.get("loss") is not None
+    ]
     below = [value for value in values if node is None or f"{node}: " in str(value["candidate"])]
     return [(policy_name(str(v["candidate"])), float(v["loss"]), float(v.get("loss_se") or 0.0)) for v in below]

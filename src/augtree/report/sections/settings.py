@@ -48,12 +48,27 @@ def cost(record: Record) -> Section | None:
         return None
     whole = sum(passes for _, passes in spent.values()) or 1
     rows = [
-        tag("tr", tag("th", name, scope="row"), tag("td", meter(passes / whole)), tag("td", f"{100 * passes / whole:.0f} %"), tag("td", duration(seconds)))
+        tag(
+            "tr",
+            tag("th", name, scope="row"),
+            tag("td", meter(passes / whole)),
+            tag("td", f"{100 * passes / whole:.0f} %"),
+            tag("td", duration(seconds)),
+        )
         for name, (seconds, passes) in spent.items()
         if passes or seconds >= 0.5
     ]
-    head = tag("thead", tag("tr", [tag("th", each, scope="col") for each in ("work", "share of all passes", "", "time")]))
-    table = tag("div", tag("table", head, tag("tbody", rows), class_="cost"), class_="scroll", tabindex="0", role="region", aria_label="Cost")
+    head = tag(
+        "thead", tag("tr", [tag("th", each, scope="col") for each in ("work", "share of all passes", "", "time")])
+    )
+    table = tag(
+        "div",
+        tag("table", head, tag("tbody", rows), class_="cost"),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Cost",
+    )
     return Section("cost", "What it cost", INTRO, join(tag("p", cost_in_words(record)), table))
 
 
@@ -82,7 +97,14 @@ def section(record: Record) -> Section:
     note = tag("p", command.note, class_="explain") if command.note else None
     notes = [tag("li", note) for note in record.notes]
     listed = join(tag("h3", "Notes of the run"), tag("ul", notes, class_="notes")) if notes else None
-    body = join(tag("h3", "The command that makes this run again"), made, note, listed, tag("h3", "Settings"), settings(record))
+    body = join(
+        tag("h3", "The command that makes this run again"),
+        made,
+        note,
+        listed,
+        tag("h3", "Settings"),
+        settings(record),
+    )
     return Section("settings", "Settings", "", body)
 
 
@@ -93,7 +115,9 @@ def settings(record: Record) -> Html:
     plain = {name: value for name, value in spec.items() if not isinstance(value, Mapping)}
     given = {key: value for key, value in (data.get("source") or {}).items() if value is not None}
     general = {"data": data["name"], **{f"data {key}": value for key, value in given.items()}}
-    general |= {name: value for name, value in plain.items() if name not in ("version", "policy", "order", "seen", "notes")}
+    general |= {
+        name: value for name, value in plain.items() if name not in ("version", "policy", "order", "seen", "notes")
+    }
     general |= {"fingerprint of the data": data["fingerprint"]}
     blocks = [details("Run", general, open_=True)]
     blocks += [details(name.capitalize(), spec[name]) for name in NESTED if isinstance(spec.get(name), Mapping)]
@@ -103,7 +127,9 @@ def settings(record: Record) -> Html:
 
 def details(title: str, values: Mapping[str, Any], *, open_: bool = False) -> Html:
     """Some settings, which can be folded."""
-    rows = [tag("div", tag("dt", name.replace("_", " ")), tag("dd", in_words(value))) for name, value in values.items()]
+    rows = [
+        tag("div", tag("dt", name.replace("_", " ")), tag("dd", in_words(value))) for name, value in values.items()
+    ]
     return tag("details", tag("summary", title), tag("dl", rows, class_="settings"), open=open_)
 
 
@@ -115,4 +141,8 @@ def in_words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(in_words, value)) or "none"
-    return ", ".join(f"{k} {in_words(v)}" for k, v in value.items()) or "none" if isinstance(value, Mapping) else str(value)
+    return (
+        ", ".join(f"{k} {in_words(v)}" for k, v in value.items()) or "none"
+        if isinstance(value, Mapping)
+        else str(value)
+    )

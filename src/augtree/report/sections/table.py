@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from augtree.baselines.controls import Longer, Searched, Soup
 from augtree.baselines.base import Baseline
+from augtree.baselines.controls import Longer, Searched, Soup
 from augtree.baselines.methods import is_free, restore_method
 from augtree.comparison import Comparison
 from augtree.comparison.result import Line
@@ -20,15 +20,20 @@ from augtree.tables import figure, signed
 from augtree.training.metrics import METRICS
 
 INTRO = (
-    "A model is trained from the start with each policy, several times with different seeds. Small dots are single trainings,"
-    " lines the standard deviation over seeds. Differences are paired seed by seed, with their standard error; where that"
-    " reaches zero, two policies cannot be told apart."
+    "A model is trained from the start with each policy, several times with different seeds. Small dots are"
+    " single trainings, lines the standard deviation over seeds. Differences are paired seed by seed, with their"
+    " standard error; where that reaches zero, two policies cannot be told apart."
 )
 EVALUATED = (
-    "Encoders are trained without labels, with each policy; how good their features are is then judged by a simple classifier."
-    " Small dots are single seeds, lines the standard deviation over seeds."
+    "Encoders are trained without labels, with each policy; how good their features are is then judged by a"
+    " simple classifier. Small dots are single seeds, lines the standard deviation over seeds."
 )
-TAGS = {"free": "free policy", "controls": "control at equal cost", "finished": "search", "published": "published method"}
+TAGS = {
+    "free": "free policy",
+    "controls": "control at equal cost",
+    "finished": "search",
+    "published": "published method",
+}
 
 
 def comparison_of(record: Record) -> Comparison | None:
@@ -74,7 +79,9 @@ def section(record: Record) -> Section | None:
     table = comparison_of(record)
     if table is None:
         return None
-    return Section("comparison", "Side by side", INTRO, join(comparison_table(table, kinds_of(record)), waiting(record)))
+    return Section(
+        "comparison", "Side by side", INTRO, join(comparison_table(table, kinds_of(record)), waiting(record))
+    )
 
 
 def waiting(record: Record) -> Html | None:
@@ -104,7 +111,12 @@ def comparison_table(table: Comparison, kinds: Mapping[str, str]) -> Html:
         cells += [tag("td", "" if line.cost is None else f"{line.cost:.1f}")] if "trainings" in head else []
         cells += [tag("td", figure(line.worst_group, line.worst_spread))] if groups else []
         kind = kinds.get(line.policy, "")
-        named = tag("th", tag("span", line.policy, class_="policy"), tag("span", TAGS.get(kind, ""), class_="tag") if kind else None, scope="row")
+        named = tag(
+            "th",
+            tag("span", line.policy, class_="policy"),
+            tag("span", TAGS.get(kind, ""), class_="tag") if kind else None,
+            scope="row",
+        )
         rows.append(tag("tr", named, cells, class_=kind or "own"))
     return whole_table(head, rows, "Comparison of policies")
 
@@ -128,9 +140,18 @@ def mean_cell(line: Line, table: Comparison, scale: tuple[float, float]) -> Html
     """The metric, drawn and in figures."""
     if line.mean is None:
         return tag("td", tag("span", f"failed: {line.reason}", class_="absent"))
-    each = [row[table.judged_on] for row in table.rows if row["policy"] == line.policy and row.get(table.judged_on) is not None]
+    each = [
+        row[table.judged_on]
+        for row in table.rows
+        if row["policy"] == line.policy and row.get(table.judged_on) is not None
+    ]
     more = f"{line.failed} failed" if line.failed else None
-    return tag("td", interval(line.mean, line.spread, scale, "", each), tag("span", figure(line.mean, line.spread), class_="figure"), more)
+    return tag(
+        "td",
+        interval(line.mean, line.spread, scale, "", each),
+        tag("span", figure(line.mean, line.spread), class_="figure"),
+        more,
+    )
 
 
 def difference_cell(line: Line, reference: str | None, scale: tuple[float, float], better: int) -> Html:
@@ -164,12 +185,14 @@ def free_section(record: Record) -> Section | None:
         cells += [tag("td", behind), tag("td", figure(each["metric"]))]
         body.append(tag("tr", tag("th", name, scope="row"), cells, class_="own" if name == "tree" else "free"))
     head = ("policy", "validation loss", "difference to the tree", record.metric)
-    return Section("check", "Beside the free policies", FREE, whole_table(head, body, "The tree and the free policies"))
+    return Section(
+        "check", "Beside the free policies", FREE, whole_table(head, body, "The tree and the free policies")
+    )
 
 
 FREE = (
-    "A model was trained from the start with the tree and with each policy that needs no search, once each, and judged on the"
-    " validation samples that did not choose the tree's nodes. Lines are standard errors."
+    "A model was trained from the start with the tree and with each policy that needs no search, once each, and"
+    " judged on the validation samples that did not choose the tree's nodes. Lines are standard errors."
 )
 
 

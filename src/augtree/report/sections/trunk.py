@@ -13,9 +13,10 @@ from augtree.report.sections.rivals import policy_name
 from augtree.search.play import factor_in_words
 
 INTRO = (
-    "One model is trained at a constant learning rate, on a mixture of all that is in play: the trunk. Now and then a copy"
-    " branches off and its learning rate falls to zero; such a cool-down shows at little cost how good a whole training would"
-    " be. The last cool-downs, or the average of the best, are the finished model. Point at a branch to see what it is."
+    "One model is trained at a constant learning rate, on a mixture of all that is in play: the trunk. Now and"
+    " then a copy branches off and its learning rate falls to zero; such a cool-down shows at little cost how"
+    " good a whole training would be. The last cool-downs, or the average of the best, are the finished model."
+    " Point at a branch to see what it is."
 )
 LANE, MOST_HEIGHT, TOP = 22.0, 230.0, 46.0
 ROLES = ("", "the finished model", "one of the {} whose average is the finished model")
@@ -91,7 +92,11 @@ def what_ran(kind: str, value: Any) -> str:
     if kind == "look":
         if "without" not in value:
             return "the mixture, in one of the look's designs"
-        return f"the mixture without {', '.join(map(factor_in_words, value['without']))}" if value["without"] else "the mixture as it is"
+        return (
+            f"the mixture without {', '.join(map(factor_in_words, value['without']))}"
+            if value["without"]
+            else "the mixture as it is"
+        )
     return "the mixture of what is in play" if kind == "test" else policy_name(str(value["candidate"]))
 
 
@@ -116,11 +121,25 @@ def drawing(twigs: Sequence[Twig], trunk: float, width: int) -> Html:
         marks += [branch(twig, x, TOP + lane * (i + 1)) for i, twig in enumerate(fan)]
     ticks = x.ticks(8 if width == WIDE else 4)
     marks += [line(x(0), bottom, x(far), bottom, class_="axis")]
-    marks += [join(line(x(t), bottom, x(t), bottom + 4, class_="axis"), words(x(t), bottom + 17, number(t), "middle", class_="small faint")) for t in ticks]
+    marks += [
+        join(
+            line(x(t), bottom, x(t), bottom + 4, class_="axis"),
+            words(x(t), bottom + 17, number(t), "middle", class_="small faint"),
+        )
+        for t in ticks
+    ]
     marks += [words(x(far), bottom + 32, "trainings", "end", class_="small faint")]
     height = bottom + 38
     box = f"0 0 {width} {height:.0f}"
-    return tag("svg", *marks, viewBox=box, width=width, height=f"{height:.0f}", role="group", aria_label="The trunk and its branches")
+    return tag(
+        "svg",
+        *marks,
+        viewBox=box,
+        width=width,
+        height=f"{height:.0f}",
+        role="group",
+        aria_label="The trunk and its branches",
+    )
 
 
 def fans_of(twigs: Sequence[Twig]) -> list[list[Twig]]:
@@ -135,20 +154,26 @@ def fan_name(fan: Sequence[Twig]) -> str:
     """What branches off here."""
     if fan[0].kind == "test":
         return "test"
-    return f"{fan[0].title.lower()} ({len(fan)})" if fan[0].kind == "look" else f"cool-down{'s' if len(fan) > 1 else ''}"
+    return (
+        f"{fan[0].title.lower()} ({len(fan)})" if fan[0].kind == "look" else f"cool-down{'s' if len(fan) > 1 else ''}"
+    )
 
 
 def fan_label(place: float, text: str, i: int, width: int) -> Html:
     """A name above the line."""
     y = TOP - 14 - (15 if i % 2 and width == NARROW else 0)
-    return join(line(place, y + 4, place, TOP, class_="tick"), words(place, y, text, "middle" if place > 30 else "start", class_="small"))
+    return join(
+        line(place, y + 4, place, TOP, class_="tick"),
+        words(place, y, text, "middle" if place > 30 else "start", class_="small"),
+    )
 
 
 def branch(twig: Twig, x: Scale, y: float) -> Html:
     """One branch, which can be pointed at."""
     begin, end = x(twig.begin), max(x(twig.end), x(twig.begin) + 16)
     bend = min(26.0, end - begin)
-    way = f"M{begin:.1f} {TOP} C{begin:.1f} {(TOP + y) / 2:.1f} {begin:.1f} {y:.1f} {begin + bend:.1f} {y:.1f} L{end:.1f} {y:.1f}"
+    curve = f"{begin:.1f} {(TOP + y) / 2:.1f} {begin:.1f} {y:.1f} {begin + bend:.1f} {y:.1f}"
+    way = f"M{begin:.1f} {TOP} C{curve} L{end:.1f} {y:.1f}"
     label = f"{twig.title}: " + ", ".join(f"{key} {value}" for key, value in twig.facts)
     shown = twig.loss is not None and twig.kind == "cool"
     figure = words(end + 9, y + 4, f"{twig.loss:.3f}", class_="small") if shown else None
@@ -159,7 +184,16 @@ def branch(twig: Twig, x: Scale, y: float) -> Html:
         figure,
     ]
     best = " best" if twig.best else ""
-    return tag("g", *marks, class_=f"twig {twig.kind}{best}", role="button", tabindex="-1", aria_label=label, aria_pressed="false", data_panel=panel_name(twig))
+    return tag(
+        "g",
+        *marks,
+        class_=f"twig {twig.kind}{best}",
+        role="button",
+        tabindex="-1",
+        aria_label=label,
+        aria_pressed="false",
+        data_panel=panel_name(twig),
+    )
 
 
 def panel_name(twig: Twig) -> str:
@@ -170,4 +204,11 @@ def panel_name(twig: Twig) -> str:
 def panel(twig: Twig, *, hidden: bool) -> Html:
     """What there is to say of a branch."""
     facts = [tag("div", tag("dt", key), tag("dd", value)) for key, value in twig.facts]
-    return tag("div", tag("h3", twig.title), tag("dl", facts, class_="facts"), class_="panel", data_name=panel_name(twig), hidden=hidden)
+    return tag(
+        "div",
+        tag("h3", twig.title),
+        tag("dl", facts, class_="facts"),
+        class_="panel",
+        data_name=panel_name(twig),
+        hidden=hidden,
+    )

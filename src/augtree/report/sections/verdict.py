@@ -77,7 +77,9 @@ def folded(said: Sequence[str]) -> list[Html]:
     if len(groups) <= MOST_GROUPS:
         return [item(each) for each in said]
     first, rest = groups[:MOST_GROUPS], groups[MOST_GROUPS:]
-    inner = tag("details", tag("summary", f"and in {len(rest)} further groups"), tag("ul", [item(each) for each in rest]))
+    inner = tag(
+        "details", tag("summary", f"and in {len(rest)} further groups"), tag("ul", [item(each) for each in rest])
+    )
     other = [item(each) for each in said if not each.startswith(OF_GROUP)]
     shown = [item(each) for each in first]
     return [*other[:1], *shown, tag("li", tag("span"), inner, class_="more-groups"), *other[1:]]
@@ -87,10 +89,18 @@ def item(sentence: str) -> Html:
     """A sentence of a verdict, its beginning set off; reasons are a list where there are several."""
     begin, colon, rest = sentence.partition(": ")
     reasons = REASON.split(rest) if sentence.startswith(OF_GROUP) else []
-    body: Html | str = sentence if reasons or not sentence.startswith("Out of play") else join(tag("b", begin), colon, rest)
+    body: Html | str = (
+        sentence if reasons or not sentence.startswith("Out of play") else join(tag("b", begin), colon, rest)
+    )
     if reasons:
         body = join(tag("b", begin), tag("ul", [tag("li", each) for each in reasons], class_="reasons"))
-    body = body if isinstance(body, Html) else sentence[:1].upper() + sentence[1:] if sentence.startswith(SHARES) else sentence
+    body = (
+        body
+        if isinstance(body, Html)
+        else sentence[:1].upper() + sentence[1:]
+        if sentence.startswith(SHARES)
+        else sentence
+    )
     sign = tag("span", SIGNS[tone(sentence)], class_="sign", aria_hidden="true")
     return tag("li", sign, tag("div", body), class_=tone(sentence) or "plain")
 
@@ -99,7 +109,14 @@ SIGNS = {"harms": "−", "helps": "+", "unsure": "~", "": "·"}
 OF_GROUP, MOST_GROUPS = "Out of play in", 4
 REASON = re.compile(r"; (?![^()]*\))")
 """What is between the reasons of a sentence."""
-NAMES = {"search": "The search", "forest": "The search", "fit": "The forest", "compare": "The comparison", "train": "The training", "evaluate": "The evaluation"}
+NAMES = {
+    "search": "The search",
+    "forest": "The search",
+    "fit": "The forest",
+    "compare": "The comparison",
+    "train": "The training",
+    "evaluate": "The evaluation",
+}
 
 
 def unfinished(record: Record) -> str:
@@ -113,11 +130,17 @@ def without_verdict(record: Record) -> str:
     metrics = (record.training or {}).get("metrics", {})
     judged = next((split for split in ("test", "val") if record.metric in metrics.get(split, {})), None)
     if record.kind == "train" and judged:
-        return f"The trained model has {record.metric} {metrics[judged][record.metric]:.4f} on the {SPLITS[judged]} data."
+        value = metrics[judged][record.metric]
+        return f"The trained model has {record.metric} {value:.4f} on the {SPLITS[judged]} data."
     if record.kind == "evaluate" and record.result.get("lines"):
-        best = max((each for each in record.result["lines"] if each["mean"] is not None), key=lambda each: each["mean"], default=None)
+        best = max(
+            (each for each in record.result["lines"] if each["mean"] is not None),
+            key=lambda each: each["mean"],
+            default=None,
+        )
         if best is not None:
-            return f"{best['row']} has the highest accuracy, {best['mean']:.4f}, by the protocol {record.result['protocol']}."
+            protocol = record.result["protocol"]
+            return f"{best['row']} has the highest accuracy, {best['mean']:.4f}, by the protocol {protocol}."
     return f"This is {KINDS.get(record.kind, 'a run')}."
 
 
@@ -129,7 +152,18 @@ SPLITS = {"test": "test", "val": "validation"}
 def figures(records: Sequence[Record]) -> Html:
     """The few figures to remember, as cards."""
     cards = [card for record in records for card in metric_cards(record)] + cost_cards(records[0])
-    return tag("dl", [tag("div", tag("dt", name), tag("dd", value, tag("span", more, class_="more") if more else None)) for name, value, more in cards], class_="cards") if cards else tag("div")
+    return (
+        tag(
+            "dl",
+            [
+                tag("div", tag("dt", name), tag("dd", value, tag("span", more, class_="more") if more else None))
+                for name, value, more in cards
+            ],
+            class_="cards",
+        )
+        if cards
+        else tag("div")
+    )
 
 
 Card = tuple[str, str, str]
@@ -144,7 +178,9 @@ def metric_cards(record: Record) -> list[Card]:
         measures: Mapping[str, Any] = record.result.get("measures", {})
         split = "test" if "test" in measures else "val"
         return group_cards(measures.get(split, {}), record.metric, SPLITS[split])
-    metrics = {"val": record.result["measures"]} if record.result.get("measures") else record.training.get("metrics", {})
+    metrics = (
+        {"val": record.result["measures"]} if record.result.get("measures") else record.training.get("metrics", {})
+    )
     return [
         (f"{record.metric}, {SPLITS[split]} data", shown(found[record.metric], record.metric), "")
         for split, found in metrics.items()
@@ -155,7 +191,9 @@ def metric_cards(record: Record) -> list[Card]:
 def group_cards(groups: Mapping[str, Mapping[str, float]], metric: str, split: str) -> list[Card]:
     """The metric on average and in the worst group."""
     known = {name: found[metric] for name, found in groups.items() if metric in found}
-    cards = [(f"{metric}, {split} data", shown(known["all"], metric), "all groups together")] if "all" in known else []
+    cards = (
+        [(f"{metric}, {split} data", shown(known["all"], metric), "all groups together")] if "all" in known else []
+    )
     single = {name: value for name, value in known.items() if name != "all"}
     if len(single) > 1:
         worst = (min if METRICS[metric].higher_is_better else max)(single, key=lambda name: single[name])
@@ -169,7 +207,10 @@ def comparison_cards(table: Comparison) -> list[Card]:
     better = max if METRICS[table.metric].higher_is_better else min
     cards = []
     split = SPLITS.get(table.judged_on, table.judged_on)
-    for about, among in (("the best free policy", [table.best_free]), ("the best of the others", [n for n in lines if n not in table.free])):
+    for about, among in (
+        ("the best free policy", [table.best_free]),
+        ("the best of the others", [n for n in lines if n not in table.free]),
+    ):
         known = [lines[n] for n in among if n is not None and lines[n].mean is not None]
         if known:
             best = better(known, key=lambda line: line.mean or 0.0)
@@ -209,4 +250,10 @@ def duration(seconds: float) -> str:
     >>> duration(9.4), duration(150), duration(7300)
     ('9 s', '2.5 min', '2.0 h')
     """
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{seconds / 60:.1f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )
