@@ -12,6 +12,7 @@ from typing import Any
 
 from augtree.errors import printable
 from augtree.runs.events import WATCH, Event, Note, Planned, Watch, silent
+from augtree.tables import duration
 
 SILENCE = 15
 """Where there is no bar, a line after this many seconds."""
@@ -121,7 +122,7 @@ class Console:
         if new <= 0:
             return ""
         left = (time.perf_counter() - self.begin) / new * max(0, self.total - done)
-        return f", about {left:.0f} s left"
+        return f", about {duration(left)} left"
 
 
 def new_bar(total: int) -> Any:

@@ -178,7 +178,7 @@ class Trunk:
         spare = max(1, MIN_SPARE_CONTRASTS - sum(len(each) for each in self.unused))
         design = signs(len(designed), spare) if designed else NO_FACTORS
         left_out = [[name for name, sign in zip(designed, row, strict=False) if sign > 0] for row in design]
-        losses = self.losses(number, [*left_out, *([name] for name in single)])
+        losses = self.losses(number, [self.without(out) for out in [*left_out, *([name] for name in single)]])
         effects = contrasts(losses[: len(design)], design)
         noise = 2 / np.sqrt(len(design))
         self.unused.append(effects[len(designed) :] / noise)
@@ -215,19 +215,22 @@ class Trunk:
         """All groups' play without some factors."""
         return {group: play.without(factors) for group, play in self.plays.items()}
 
-    def losses(self, number: int, left_out: Sequence[Sequence[str]]) -> Losses:
-        """The validation losses after a cool-down on each mixture, without some factors: a row each."""
+    def losses(self, number: int, plays: Sequence[Plays]) -> Losses:
+        """The validation losses after a cool-down on each mixture: a row each."""
         training_steps = self.trainer.total_steps
         steps = self.looks.steps
         down = tuple(self.trainer.task.rate * share for share in cooldown_rates(steps))
         seed = seed_of(self.seed, "look", number)
-        without = {f"look/{number}/{i}": list(factors) for i, factors in enumerate(left_out)}
         branches = {
-            key: Branch(self.mixture(self.without(factors)), down, seed, self.rows)
-            for key, factors in without.items()
+            f"look/{number}/{i}": Branch(self.mixture(play), down, seed, self.rows) for i, play in enumerate(plays)
         }
         about = {"look": number, "at": round(self.step / training_steps, 4), "steps": steps}
+        without = {key: self.left_out(play) for key, play in zip(branches, plays, strict=True)}
         return np.stack([losses for losses, _ in self.run_branches(branches, about, without=without)])
+
+    def left_out(self, plays: Plays) -> list[str]:
+        """What is in play here, and not there."""
+        return sorted({factor for group, play in plays.items() for factor in play.out - self.plays[group].out})
 
     def run_branches(
         self,

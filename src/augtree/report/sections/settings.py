@@ -9,8 +9,8 @@ from augtree.report.command import again
 from augtree.report.gather import Record
 from augtree.report.markup import Html, join, tag
 from augtree.report.sections import Section
-from augtree.report.sections.verdict import duration
 from augtree.search.result import Cost
+from augtree.tables import duration
 from augtree.version import __version__
 
 INTRO = "One training equivalent is what a single whole training costs."

@@ -10,7 +10,7 @@ from augtree.comparison import Comparison
 from augtree.report.gather import KINDS, Record
 from augtree.report.markup import Html, join, tag
 from augtree.report.sections.table import comparison_of
-from augtree.tables import counted
+from augtree.tables import counted, duration
 from augtree.training.metrics import METRICS
 
 SENTENCE = re.compile(r"(?<=[.:])\s+(?=[A-Z<])")
@@ -242,18 +242,3 @@ def shown(value: float, metric: str) -> str:
     ('87.7 %', '0.8765')
     """
     return f"{100 * value:.1f} %" if metric in SHARES else f"{value:.4f}"
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> duration(9.4), duration(150), duration(7300)
-    ('9 s', '2.5 min', '2.0 h')
-    """
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{seconds / 60:.1f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )
