@@ -126,7 +126,6 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one request."""
 
     server: LivePage
-    protocol_version = "HTTP/1.1"
     timeout = 30
 
     def do_GET(self) -> None:

@@ -95,14 +95,12 @@
 
   // ---- light and dark
   const THEMES = ["auto", "light", "dark"];
-  const WORDS = { auto: "as the system has them", light: "light", dark: "dark" };
   const system = matchMedia("(prefers-color-scheme: dark)");
   let theme = "auto";
   try { theme = localStorage.getItem("augtree-theme") || "auto"; } catch { theme = "auto"; }
   function paint() {
     root.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
     byId("theme-name").textContent = theme;
-    byId("theme").setAttribute("aria-label", `Colours: ${WORDS[theme]}`);
   }
   byId("theme").addEventListener("click", () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];

@@ -176,24 +176,15 @@ def branch(twig: Twig, x: Scale, y: float) -> Html:
     way = f"M{begin:.1f} {TOP} C{curve} L{end:.1f} {y:.1f}"
     label = f"{twig.title}: " + ", ".join(f"{key} {value}" for key, value in twig.facts)
     shown = twig.loss is not None and twig.kind == "cool"
-    figure = words(end + 9, y + 4, f"{twig.loss:.3f}", class_="small") if shown else None
+    figure = words(end + 9, y + 4, f"{twig.loss:.3f}", class_="small", aria_hidden="true") if shown else None
     marks = [
         tag("path", d=way, class_="hit"),
         tag("path", d=way, class_="way"),
         tag("circle", cx=f"{end:.1f}", cy=f"{y:.1f}", r=5, class_="end"),
-        figure,
     ]
-    best = " best" if twig.best else ""
-    return tag(
-        "g",
-        *marks,
-        class_=f"twig {twig.kind}{best}",
-        role="button",
-        tabindex="-1",
-        aria_label=label,
-        aria_pressed="false",
-        data_panel=panel_name(twig),
-    )
+    kind = f"twig {twig.kind}{' best' if twig.best else ''}"
+    pressed = {"role": "button", "tabindex": "-1", "aria_pressed": "false"}
+    return join(tag("g", *marks, class_=kind, aria_label=label, data_panel=panel_name(twig), **pressed), figure)
 
 
 def panel_name(twig: Twig) -> str:
