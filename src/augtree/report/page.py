@@ -33,7 +33,7 @@ from augtree.report.sections import (
     trunk,
 )
 from augtree.report.sections.progress import progress
-from augtree.report.sections.verdict import figures, lead
+from augtree.report.sections.verdict import NAMES, figures, in_short, lead
 from augtree.runs.failures import attempt
 from augtree.runs.spec import Transforms
 from augtree.tasks import Task
@@ -155,7 +155,7 @@ def in_order(found: Sequence[tuple[Record, Section]]) -> list[Section]:
     out: list[Section] = []
     for record, section in ranked:
         if section.name in [each.name for each in out]:
-            title = f"{section.title}: {KINDS.get(record.kind, 'the run')}"
+            title = f"{section.title}: {NAMES.get(record.kind, 'the run').lower()}"
             section = section._replace(name=f"{section.name}-{record.folder.name}", title=title)
         out.append(section)
     return out
@@ -232,6 +232,7 @@ def head(records: Sequence[Record], contents: Sequence[tuple[str, str]]) -> Html
         "div",
         tag("h1", title_of(first)),
         about,
+        in_short(first),
         [progress(record) for record in records],
         lead(records),
         figures(records),

@@ -178,4 +178,4 @@ def out_part(factor: str, space: Space) -> Part | None:
     if shown is None:
         return None
     kind, words = kind_of(cast(Transform, shown)), about(shown)
-    return Part(f"out-{factor}", factor_in_words(factor), words, "no sample", (shown,), frozenset({factor}), kind)
+    return Part(f"out-{factor}", factor_in_words(factor), words, "out of play", (shown,), frozenset({factor}), kind)

@@ -79,6 +79,11 @@ class Column(NamedTuple):
     sources: Sequence[str]
     captions: Sequence[str]
 
+    @property
+    def tells(self) -> bool:
+        """Whether captions say more than the head does."""
+        return len({*self.captions}) > 1
+
 
 def columns(part: Part, shown: Shown) -> list[Column]:
     """The originals, the samples along the path, and versions of the last step."""
@@ -144,8 +149,9 @@ def cell(column: Column, i: int, name: str, place: int, pictures: Pictures, kind
     caption = column.captions[i]
     words = f"{name}: the original {kind}" if not place else f"{name}: {caption}"
     short = caption if len(caption) <= MOST_CHARACTERS else f"{caption[: MOST_CHARACTERS - 1]}…"
+    tells = column.tells or not place
     image = tag("img", data_picture=pictures.add(column.sources[i]), alt=words, title=caption)
-    return tag("figure", image, tag("figcaption", breakable(short)))
+    return tag("figure", image, tag("figcaption", breakable(short)) if tells else None)
 
 
 def thumbnail(found: Sequence[Column] | None, pictures: Pictures) -> Html | None:

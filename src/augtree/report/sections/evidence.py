@@ -40,7 +40,7 @@ def section(record: Record) -> Section | None:
             tag("h3", "Every sample, or half of them"),
             *[tag("p", gap_in_sentence(finding)) for finding in gaps],
         ]
-    body += [legend({"helps": "stays in play, and clearly helps", "unsure": "stays in play", "harms": "out of play"})]
+    body += [legend({"helps": "suits the data", "unsure": "no clear difference: it stays", "harms": "out of play"})]
     return Section("evidence", "What was tested, and what came of it", INTRO, tag("div", *body))
 
 

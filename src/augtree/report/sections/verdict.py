@@ -45,9 +45,33 @@ def sentences(verdict: str) -> list[str]:
 
 
 def tone(sentence: str) -> str:
-    """What a sentence tells: helps, harms, unsure, or nothing of these."""
+    """What a sentence tells: helps, harms, unsure, or nothing of these.
+
+    >>> tone("The tree is 0.1 ahead of none."), tone("It is 0.1 ahead of none: not more than noise."), tone("Well.")
+    ('helps', 'unsure', '')
+    """
+    if any(doubt in sentence for doubt in ("not more than noise", "within the noise")):
+        return "unsure"
     found = next((kind for begin, kind in TONES.items() if sentence.startswith(begin)), "")
-    return "unsure" if "not more than noise" in sentence else found
+    sides = {" ahead of ": "helps", " behind ": "harms", " above that of ": "harms", " below that of ": "helps"}
+    return found or next((kind for words, kind in sides.items() if words in sentence), "")
+
+
+PLAY = "what suits is in play, what does harm is out of play."
+LEADS = {
+    "search": f"This search found out which alterations suit these data: {PLAY}",
+    "forest": f"This search found out which alterations suit each group of these data: {PLAY}",
+    "fit": "Here each group of the data has alterations of its own, and how much each group counts is learned.",
+    "train": "Here a model was trained with one such policy.",
+    "compare": "Here a model was trained with each of several ways to do so, to see which is best.",
+    "evaluate": "Here encoders learned from samples without labels, altered in several ways, and were then judged.",
+}
+ABOUT = "In training, samples are altered at random, so that a model learns more from few labels."
+
+
+def in_short(record: Record) -> Html:
+    """What the run is about, for somebody who has never heard of it."""
+    return tag("p", f"{ABOUT} {LEADS.get(record.kind, '')}".strip(), class_="lead")
 
 
 def verdict(record: Record) -> str:
@@ -72,17 +96,16 @@ def lead(records: Sequence[Record]) -> Html:
 
 
 def folded(said: Sequence[str]) -> list[Html]:
-    """The sentences as items; those about further groups are folded where there are many."""
-    groups = [each for each in said if each.startswith(OF_GROUP)]
-    if len(groups) <= MOST_GROUPS:
-        return [item(each) for each in said]
-    first, rest = groups[:MOST_GROUPS], groups[MOST_GROUPS:]
-    inner = tag(
-        "details", tag("summary", f"and in {len(rest)} further groups"), tag("ul", [item(each) for each in rest])
-    )
+    """The sentences as items; those about groups side by side, and folded where there are many."""
+    groups = [item(each) for each in said if each.startswith(OF_GROUP)]
     other = [item(each) for each in said if not each.startswith(OF_GROUP)]
-    shown = [item(each) for each in first]
-    return [*other[:1], *shown, tag("li", tag("span"), inner, class_="more-groups"), *other[1:]]
+    if not groups:
+        return other
+    shown = tag("ul", groups[:MOST_GROUPS], class_="by-group")
+    rest = tag("ul", groups[MOST_GROUPS:], class_="by-group")
+    count = len(groups) - MOST_GROUPS
+    more = tag("details", tag("summary", f"and in {count} further groups"), rest) if count > 0 else None
+    return [*other[:1], tag("li", tag("div", shown, more), class_="grouped"), *other[1:]]
 
 
 def item(sentence: str) -> Html:
@@ -152,18 +175,13 @@ SPLITS = {"test": "test", "val": "validation"}
 def figures(records: Sequence[Record]) -> Html:
     """The few figures to remember, as cards."""
     cards = [card for record in records for card in metric_cards(record)] + cost_cards(records[0])
-    return (
-        tag(
-            "dl",
-            [
-                tag("div", tag("dt", name), tag("dd", value, tag("span", more, class_="more") if more else None))
-                for name, value, more in cards
-            ],
-            class_="cards",
-        )
-        if cards
-        else tag("div")
-    )
+    made = [tag("div", tag("dt", name), tag("dd", value, small(more))) for name, value, more in cards]
+    return tag("dl", made, class_="cards") if made else join()
+
+
+def small(more: str) -> Html | None:
+    """What stands below a figure."""
+    return tag("span", more, class_="more") if more else None
 
 
 Card = tuple[str, str, str]
@@ -178,9 +196,11 @@ def metric_cards(record: Record) -> list[Card]:
         measures: Mapping[str, Any] = record.result.get("measures", {})
         split = "test" if "test" in measures else "val"
         return group_cards(measures.get(split, {}), record.metric, SPLITS[split])
-    metrics = (
-        {"val": record.result["measures"]} if record.result.get("measures") else record.training.get("metrics", {})
-    )
+    metrics: Mapping[str, Any] = record.training.get("metrics", {})
+    if record.result.get("measures"):
+        metrics = {"val": record.result["measures"]}
+    elif "tree" in record.result.get("free", {}):  # the check's training with the tree
+        metrics = {"val": {record.metric: record.result["free"]["tree"]["metric"]}}
     return [
         (f"{record.metric}, {SPLITS[split]} data", shown(found[record.metric], record.metric), "")
         for split, found in metrics.items()
