@@ -8,11 +8,12 @@ import pytest
 
 import augtree as at
 from augtree.errors import ArgumentError
-from augtree.report import page
+from augtree.report import page, parts
+from augtree.report.figures import Scale
 from augtree.report.gather import gather
 from augtree.report.pictures import Pictures
-from augtree.report.sections import policies, verdict
-from support.reports import HOSTILE, RUNS
+from augtree.report.sections import policies, trunk, verdict
+from support.reports import HOSTILE, RUNS, digits, task
 
 
 class Reader(HTMLParser):
@@ -101,7 +102,7 @@ def test_the_figures_of_a_comparison_are_its_own(made, tmp_path):
 def test_the_evidence_is_that_of_the_findings(made, tmp_path):
     found = written(made, "graphs", tmp_path)[1].text
     for finding in json.loads((made("graphs") / "result.json").read_text())["findings"]:
-        assert f"{finding['harm']:+.3f} ± {finding['se']:.3f}".replace("-", "−") in found
+        assert f"{finding['harm']:+.3f}".replace("-", "−") in found
 
 
 def test_the_weights_and_metrics_of_groups_are_on_the_page(made, tmp_path):
@@ -169,6 +170,36 @@ def test_several_runs_are_on_one_page(made, tmp_path):
     ]
     assert "The training" in text
     assert "The comparison" in text
+
+
+def test_a_training_with_a_page_can_be_replaced(made, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(made("train"), folder)
+    at.write_report(folder)
+    at.train(digits(), task(steps=2), out=folder, overwrite=True)
+    assert not (folder / "report.html").exists()
+
+
+def test_branches_of_one_place_do_not_lie_on_each_other():
+    twig = trunk.Twig("look/0/0", "look", 0.5, 0.6, "Look 1", (), None, best=False)
+    test, later = twig._replace(key="test/0", kind="test"), twig._replace(begin=2.0, end=2.1)
+    lanes = trunk.lanes_of([[test], [twig, twig], [later]], Scale(0, 3, 0, 900))
+    assert lanes == [0, 1, 0]
+
+
+def test_what_is_out_of_play_is_shown_by_a_transform_that_does_it(made):
+    record = gather(made("forest"), made.data("forest"))
+    (groups,) = policies.by_policy(record)
+    out = parts.out_parts(record, groups)
+    assert [part.label for part in out] == [
+        {
+            "Flip": "flips left-right",
+            "VerticalFlip": "flips up-down",
+            "samples left alone": "augmenting every sample",
+        }.get(factor, factor)
+        for factor in json.loads((made("forest") / "result.json").read_text())["out_of_play"][groups[0]]
+        if factor != "samples left alone"
+    ]
 
 
 def test_what_is_no_run_is_refused(tmp_path):

@@ -222,7 +222,8 @@ def head(records: Sequence[Record], contents: Sequence[tuple[str, str]]) -> Html
     first = records[0]
     kinds = " and ".join(KINDS.get(record.kind, "a run") for record in records)
     state = STATES["begun"] if any(record.is_open for record in records) else STATES.get(first.status, first.status)
-    begun = time.strftime("%-d %B %Y", time.localtime((first.folder / "spec.json").stat().st_mtime))
+    day = time.localtime((first.folder / "spec.json").stat().st_mtime)
+    begun = f"{day.tm_mday} {time.strftime('%B %Y', day)}"
     about = tag(
         "p", tag("span", state, class_=f"state {first.status}"), f" · {kinds}, begun on {begun}", class_="about"
     )

@@ -15,6 +15,8 @@ from augtree.search.verdict import CERTAIN
 
 Finding = Mapping[str, Any]
 MOST_ROWS = 24
+FINE = 0.001
+"""Smaller standard errors are shown with more digits."""
 
 
 def section(record: Record) -> Section | None:
@@ -111,12 +113,22 @@ def look_figure(finding: Finding, reach: float) -> Html:
             effects[g]["harm"],
             effects[g]["se"],
             state_of(finding, g),
-            f"{effects[g]['harm']:+.3f} ± {effects[g]['se']:.3f}".replace("-", "−"),
+            signed(effects[g]),
         )
         for g in groups_of({**finding, "groups": effects})
     ]
     words = f"{title}: " + "; ".join(f"{bar.label} validation loss {bar.figure}".strip() for bar in rows)
     return tag("figure", tag("figcaption", title, outcome(finding)), bars(rows, -reach, reach, words))
+
+
+def signed(effect: Mapping[str, float]) -> str:
+    """A difference of losses with its standard error.
+
+    >>> signed({"harm": -0.25, "se": 0.05}), signed({"harm": -0.0001, "se": 0.0002})
+    ('−0.250 ± 0.050', '−0.00010 ± 0.00020')
+    """
+    digits = 3 if effect["se"] >= FINE else 5
+    return f"{effect['harm']:+.{digits}f} ± {effect['se']:.{digits}f}".replace("-", "−")
 
 
 def outcome(finding: Finding) -> Html:

@@ -29,8 +29,10 @@ SAMPLES = ((24, 4), (60, 3), (200, 2))
 def section(record: Record, pictures: Pictures) -> Section | None:
     """A figure for each group; groups with one and the same policy share one."""
     if not record.policies:
-        words = f"It cannot be drawn: {record.no_policy}." if record.no_policy else ""
-        return Section("policy", "The policy", words, tag("div")) if words else None
+        if not record.no_policy:
+            return None
+        why = tag("p", f"It cannot be drawn: {record.no_policy}.", class_="absent")
+        return Section("policy", "The policy", "", join(why, tag("p", str(record.result.get("tree", "")))))
     shared = by_policy(record)
     parts = sum(count_parts(record, groups) for groups in shared)
     samples = next((count for most, count in SAMPLES if parts <= most), 1)

@@ -139,7 +139,7 @@ def difference_scale(lines: Sequence[Line]) -> tuple[float, float]:
 def mean_cell(line: Line, table: Comparison, scale: tuple[float, float]) -> Html:
     """The metric, drawn and in figures."""
     if line.mean is None:
-        return tag("td", tag("span", f"failed: {line.reason}", class_="absent"))
+        return tag("td", tag("span", f"failed: {line.reason}", class_="faint"))
     each = [
         row[table.judged_on]
         for row in table.rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from augtree.report.figures import NARROW, WIDE, Scale, at_both_widths, line, number, words
+from augtree.report.figures import LETTER, WIDE, Scale, at_both_widths, line, number, words
 from augtree.report.gather import Record
 from augtree.report.markup import Html, join, tag
 from augtree.report.sections import Section
@@ -105,41 +105,69 @@ def drawing(twigs: Sequence[Twig], trunk: float, width: int) -> Html:
     far = max([trunk, *(twig.end for twig in twigs)])
     x = Scale(0, far, 14, width - (64 if width == WIDE else 44))
     fans = fans_of(twigs)
-    crowded = max([len(fan) for fan in fans], default=0)
-    lane = min(LANE, MOST_HEIGHT / max(1, crowded))
-    bottom = TOP + lane * crowded + 18
+    lanes = lanes_of(fans, x)
+    deepest = max([first + len(fan) for first, fan in zip(lanes, fans, strict=True)], default=0)
+    lane = min(LANE, MOST_HEIGHT / max(1, deepest))
+    bottom = TOP + lane * deepest + 18
     marks: list[Html] = [
         line(x(0), TOP, x(trunk), TOP, class_="trunk-line"),
         tag("circle", cx=f"{x(0):.1f}", cy=TOP, r=4, class_="trunk-start"),
+        *labels([(x(fan[0].begin), fan_name(fan)) for fan in fans], x(0), width),
+        *(
+            branch(twig, x, TOP + lane * (first + i + 1))
+            for first, fan in zip(lanes, fans, strict=True)
+            for i, twig in enumerate(fan)
+        ),
+        *time_axis(x, far, bottom, width),
     ]
-    places = [(x(fan[0].begin), fan_name(fan)) for fan in fans]
+    size = {"viewBox": f"0 0 {width} {bottom + 38:.0f}", "width": width, "height": f"{bottom + 38:.0f}"}
+    return tag("svg", *marks, role="group", aria_label="The trunk and its branches", **size)
+
+
+def lanes_of(fans: Sequence[Sequence[Twig]], x: Scale) -> list[int]:
+    """The first lane of each fan: below those before it where they would lie on each other."""
+    found: list[int] = []
+    for i, fan in enumerate(fans):
+        over = [
+            found[j] + len(other)
+            for j, other in enumerate(fans[:i])
+            if end_of(other[0], x) > x(fan[0].begin) - 12 and x(other[0].begin) - 12 < end_of(fan[0], x)
+        ]
+        found.append(max(over, default=0))
+    return found
+
+
+def end_of(twig: Twig, x: Scale) -> float:
+    """Where a branch ends; short ones are drawn a little longer."""
+    return max(x(twig.end), x(twig.begin) + 16)
+
+
+def time_axis(x: Scale, far: float, y: float, width: int) -> list[Html]:
+    """The axis of time, in trainings."""
+    marks = [line(x(0), y, x(far), y, class_="axis")]
+    for tick in x.ticks(8 if width == WIDE else 4):
+        marks.append(line(x(tick), y, x(tick), y + 4, class_="axis"))
+        marks.append(words(x(tick), y + 17, number(tick), "middle", class_="small faint"))
+    return [*marks, words(x(far), y + 32, "trainings", "end", class_="small faint")]
+
+
+def labels(places: Sequence[tuple[float, str]], start: float, width: int) -> list[Html]:
+    """Names above the line, in two rows where they would touch."""
     title = "the trunk: training on the mixture" if width == WIDE else "the trunk"
-    if all(place > len(title) * 8 + 20 for place, _ in places):
-        marks.append(words(x(0), TOP - 14, title, class_="small"))
-    marks += [fan_label(place, text, i, width) for i, (place, text) in enumerate(places)]
-    for fan in fans:
-        marks += [branch(twig, x, TOP + lane * (i + 1)) for i, twig in enumerate(fan)]
-    ticks = x.ticks(8 if width == WIDE else 4)
-    marks += [line(x(0), bottom, x(far), bottom, class_="axis")]
-    marks += [
-        join(
-            line(x(t), bottom, x(t), bottom + 4, class_="axis"),
-            words(x(t), bottom + 17, number(t), "middle", class_="small faint"),
-        )
-        for t in ticks
-    ]
-    marks += [words(x(far), bottom + 32, "trainings", "end", class_="small faint")]
-    height = bottom + 38
-    box = f"0 0 {width} {height:.0f}"
-    return tag(
-        "svg",
-        *marks,
-        viewBox=box,
-        width=width,
-        height=f"{height:.0f}",
-        role="group",
-        aria_label="The trunk and its branches",
-    )
+    ends, marks = [0.0, 0.0], []
+    if all(place - LETTER * len(text) / 2 > start + LETTER * len(title) + 10 for place, text in places):
+        marks.append(words(start, TOP - 14, title, class_="small"))
+    for place, text in places:
+        half = LETTER * len(text) / 2
+        left = min(max(0.0, place - half), width - 2 * half)
+        row = 0 if left > ends[0] or ends[0] <= ends[1] else 1
+        ends[row] = left + 2 * half + 8
+        y = TOP - 14 - 15 * row
+        marks += [
+            line(place, y + 4, place, TOP, class_="tick"),
+            words(left + half, y, text, "middle", class_="small"),
+        ]
+    return marks
 
 
 def fans_of(twigs: Sequence[Twig]) -> list[list[Twig]]:
@@ -159,18 +187,9 @@ def fan_name(fan: Sequence[Twig]) -> str:
     )
 
 
-def fan_label(place: float, text: str, i: int, width: int) -> Html:
-    """A name above the line."""
-    y = TOP - 14 - (15 if i % 2 and width == NARROW else 0)
-    return join(
-        line(place, y + 4, place, TOP, class_="tick"),
-        words(place, y, text, "middle" if place > 30 else "start", class_="small"),
-    )
-
-
 def branch(twig: Twig, x: Scale, y: float) -> Html:
     """One branch, which can be pointed at."""
-    begin, end = x(twig.begin), max(x(twig.end), x(twig.begin) + 16)
+    begin, end = x(twig.begin), end_of(twig, x)
     bend = min(26.0, end - begin)
     curve = f"{begin:.1f} {(TOP + y) / 2:.1f} {begin:.1f} {y:.1f} {begin + bend:.1f} {y:.1f}"
     way = f"M{begin:.1f} {TOP} C{curve} L{end:.1f} {y:.1f}"
