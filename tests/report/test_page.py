@@ -13,6 +13,7 @@ from augtree.report.figures import Scale
 from augtree.report.gather import gather
 from augtree.report.pictures import Pictures
 from augtree.report.sections import policies, trunk, verdict
+from augtree.transforms import Flip, VerticalFlip
 from support.reports import HOSTILE, RUNS, digits, task
 
 
@@ -189,17 +190,11 @@ def test_branches_of_one_place_do_not_lie_on_each_other():
 
 def test_what_is_out_of_play_is_shown_by_a_transform_that_does_it(made):
     record = gather(made("forest"), made.data("forest"))
-    (groups,) = policies.by_policy(record)
-    out = parts.out_parts(record, groups)
-    assert [part.label for part in out] == [
-        {
-            "Flip": "flips left-right",
-            "VerticalFlip": "flips up-down",
-            "samples left alone": "augmenting every sample",
-        }.get(factor, factor)
-        for factor in json.loads((made("forest") / "result.json").read_text())["out_of_play"][groups[0]]
-        if factor != "samples left alone"
-    ]
+    for group, factors in record.result["out_of_play"].items():
+        found = {part.label: [type(step) for step in part.path] for part in parts.out_parts(record, [group])}
+        shown = {"Flip": ("flips left-right", Flip), "VerticalFlip": ("flips up-down", VerticalFlip)}
+        assert found == {shown[name][0]: [shown[name][1]] for name in factors if name in shown}
+        assert found
 
 
 def test_what_is_no_run_is_refused(tmp_path):
