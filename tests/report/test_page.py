@@ -76,6 +76,7 @@ def test_every_kind_of_run_has_a_page(name, made, tmp_path):
     assert all(source.startswith(("data:image/png;base64,", "data:image/svg+xml,")) for source in sources)
     shown = {int(value) for name, value in found.attributes if name == "data-picture"}
     assert shown == set(range(len(sources)))
+    assert len(sources) == len({*sources})
     assert not re.search(r'(?:src|href|action)="(?!#|data:)', text)
 
 

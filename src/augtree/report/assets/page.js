@@ -49,7 +49,9 @@
 
   const nodeAt = (event) => (event.target instanceof Element ? event.target.closest("[data-panel]") : null);
 
+  let intent = 0;
   function pin(node) {
+    clearTimeout(intent);
     const explorer = node.closest(".explorer");
     explorer.dataset.pinned = node.dataset.panel;
     show(explorer, node.dataset.panel);
@@ -58,7 +60,9 @@
     if (box && (box.top > innerHeight - 120 || box.bottom < 60)) panel.scrollIntoView({ block: "nearest", behavior: "smooth" });
   }
 
-  let intent = 0;
+  let pointer = "";
+  const placeOf = (event) => `${event.clientX} ${event.clientY}`;
+  document.addEventListener("pointermove", (event) => { pointer = placeOf(event); });
   document.addEventListener("click", (event) => { const node = nodeAt(event); if (node) pin(node); });
   document.addEventListener("focusin", (event) => {
     const node = nodeAt(event);
@@ -67,6 +71,7 @@
   document.addEventListener("pointerover", (event) => {
     clearTimeout(intent);
     if (event.pointerType !== "mouse" || !(event.target instanceof Element)) return;
+    if (placeOf(event) === pointer) return; // the page was scrolled below a mouse that rests
     const node = nodeAt(event);
     const explorer = event.target.closest(".explorer");
     if (node) intent = setTimeout(() => show(explorer, node.dataset.panel), 90);
@@ -75,6 +80,7 @@
 
   const MOVES = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   document.addEventListener("keydown", (event) => {
+    clearTimeout(intent);
     const node = nodeAt(event);
     if (!node || event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "Enter" || event.key === " ") {
