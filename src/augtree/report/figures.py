@@ -69,11 +69,11 @@ class Scale(NamedTuple):
         """Round values on the scale.
 
         >>> Scale(0, 1, 0, 100).ticks(), Scale(0.31, 0.39, 0, 9).ticks(4)
-        ([0.0, 0.25, 0.5, 0.75, 1.0], [0.32, 0.34, 0.36, 0.38])
+        ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.32, 0.34, 0.36, 0.38])
         """
         span = (self.high - self.low) or 1.0
         power = 10 ** math.floor(math.log10(span / most))
-        step = next(s * power for s in (1, 2, 2.5, 5, 10, 20) if span / (s * power) <= most)
+        step = next(s * power for s in (1, 2, 2.5, 5, 10, 20) if span / (s * power) <= most + 1e-9)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
         return [round((first + i) * step, 10) for i in range(count)]

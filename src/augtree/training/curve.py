@@ -25,9 +25,9 @@ class LossCurve:
         self.size = -(-steps // points)
         self.sums = torch.zeros(-(-steps // self.size), device=device)
 
-    def add(self, step: int, loss: Tensor) -> None:
-        """Add the loss of a step; nothing waits for it."""
-        self.sums[step // self.size] += loss
+    def add(self, step: int, loss: Tensor | None) -> None:
+        """Add the loss of a step, on its device; a part with a step whose loss is not told has no point."""
+        self.sums[step // self.size] += float("nan") if loss is None else loss
 
     def points(self, first: int, done: int) -> Curve:
         """The last step and the mean loss of each part, given the step of the start; losses that are finite."""
