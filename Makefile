@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-exports test-integrations test-package check format bench package clean
+.PHONY: demo test test-exports test-integrations test-package check browser format bench package clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,6 +25,13 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# For the tests of the report page in a real browser, which are skipped without: Playwright, Chromium, axe-core's rules.
+browser: $(VENV)/.ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	mkdir -p .browser
+	cd .browser && npm pack --silent axe-core@4.14.1 >/dev/null && tar -xzf axe-core-4.14.1.tgz --strip-components=1 package/axe.min.js
 
 format: $(VENV)/.ready
 	$(BIN)/ruff format .
@@ -84,5 +91,5 @@ test-package: package
 	.venv-wheel/bin/python -I tests/packaging/command.py
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-exports .venv-integrations .venv-package .venv-wheel runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .browser .venv-bench .venv-exports .venv-integrations .venv-package .venv-wheel runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

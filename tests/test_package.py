@@ -65,6 +65,7 @@ def test_public_names():
         "train",
         "transforms",
         "wrap",
+        "write_report",
     ]
     assert augtree.data.__all__ == ["Dataset", "from_arrays", "group", "load", "read_tu"]
     assert augtree.testing.__all__ == ["check_dataset", "check_transform"]

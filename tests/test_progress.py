@@ -121,8 +121,8 @@ def test_the_time_left_of_a_resumed_run_rests_on_what_is_done_since(monkeypatch)
         watch(Stepped(done))
     assert said == [
         "training: 500 of about 1,000 steps.",
-        "training: 502 of about 1,000 steps, about 4980 s left.",
-        "training: 504 of about 1,000 steps, about 4960 s left.",
+        "training: 502 of about 1,000 steps, about 83.0 min left.",
+        "training: 504 of about 1,000 steps, about 82.7 min left.",
     ]
     watch(Planned(steps=10))
     for seconds, done in ((200, 8), (220, 9)):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from augtree.exports import export, export_model
     from augtree.forests import Weighted, Weighting, fit_forest, search_forest
     from augtree.policies import Forest, Tree, load, save
+    from augtree.report.page import write_report
     from augtree.runs import executors
     from augtree.search import search_tree
     from augtree.transforms import spaces
@@ -49,6 +50,7 @@ __all__ = [
     "train",
     "transforms",
     "wrap",
+    "write_report",
 ]
 HOMES = {
     "comparison": ("compare", "resume", "train"),
@@ -57,6 +59,7 @@ HOMES = {
     "exports": ("export", "export_model"),
     "forests": ("Weighted", "Weighting", "fit_forest", "search_forest"),
     "policies": ("Forest", "Tree", "load", "save"),
+    "report.page": ("write_report",),
     "runs": ("executors",),
     "search": ("search_tree",),
     "transforms": ("spaces",),

@@ -21,7 +21,7 @@ from augtree.files import check_folder, make_folder, write_atomically
 from augtree.forests import ForestResult, search_forest
 from augtree.keys import Key
 from augtree.policies import Forest
-from augtree.report import sheet
+from augtree.report import sheet, write_report
 from augtree.runs.events import Watchers
 from augtree.tasks import Classification
 
@@ -32,7 +32,7 @@ GREY = 90
 ALPHA = 50
 """Steps between two updates of the groups' weights."""
 SEEDS = 2
-FILES = {"forest.json", "tree.json", "forest.svg", "sheet.png"}
+FILES = {"forest.json", "tree.json", "forest.svg", "sheet.png", "report.html"}
 """What stands beside the runs at the end."""
 
 
@@ -76,6 +76,7 @@ def run(out: Path, seed: int, watch: Watchers) -> tuple[ForestResult, Comparison
     policies = {**free, **rows_of_run(folder, digits)}
     table = compare(digits, task(), policies, seeds=SEEDS, out=out / f"compare-{seed}", watch=watch)
     write_pictures(out, found.forest, digits, seed)
+    write_report(out, data=digits)
     return found, table
 
 

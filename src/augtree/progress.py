@@ -15,6 +15,7 @@ from typing import Any
 from augtree.errors import ArgumentError, printable
 from augtree.loggers import Logger
 from augtree.runs.events import WATCH, Count, Event, Note, Planned, Watch, Watchers
+from augtree.tables import duration
 
 SILENCE = 15
 """Where there is no bar, a line after this many seconds."""
@@ -155,7 +156,7 @@ class Console:
         if new <= 0:
             return ""
         left = (time.perf_counter() - self.begin) / new * max(0, self.total - done)
-        return f", about {left:.0f} s left"
+        return f", about {duration(left)} left"
 
 
 def new_bar(total: int) -> Any:

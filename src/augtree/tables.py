@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from augtree.errors import printable
@@ -24,6 +25,27 @@ def markdown(columns: Mapping[str, Sequence[str]]) -> str:
     rows: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
     rows = [list(columns), ["-" * width for width in widths], *rows]
     return "\n".join(f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows)
+
+
+def html_table(columns: Mapping[str, Sequence[str]]) -> str:
+    """A table for a notebook.
+
+    >>> html_table({"policy": ["a < b"]})
+    '<table><thead><tr><th>policy</th></tr></thead><tbody><tr><td>a &lt; b</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{escape(printable(each))}</th>" for each in columns)
+    rows = zip(*columns.values(), strict=True)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(printable(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_lines(lines: Iterable[str]) -> str:
+    """Sentences for a notebook, a paragraph each.
+
+    >>> html_lines(["1 < 2"])
+    '<p>1 &lt; 2</p>'
+    """
+    return "".join(f"<p>{escape(printable(line))}</p>" for line in lines)
 
 
 def in_cell(text: str) -> str:
@@ -70,6 +92,17 @@ def counted(count: int, noun: str) -> str:
     ('1 training', '1,200 scorings')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(9.4), duration(150), duration(7300)
+    ('9 s', '2.5 min', '2.0 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def plus_minus(error: float | None) -> str:

@@ -12,7 +12,7 @@ import torch
 
 import augtree as at
 from augtree.errors import ArgumentError
-from augtree.runs.events import Began, Finished, Planned
+from augtree.runs.events import Began, Finished, Planned, Working
 from augtree.runs.warnings import SHORT_TRAINING
 from augtree.search import Cooldown, search_tree
 from augtree.search.cooldown_search import (
@@ -276,7 +276,9 @@ def test_every_step_and_every_cool_down_is_an_event():
     events = []
     found = search(watch=events.append)
     kinds = Counter(type(event) for event in events)
-    assert kinds.keys() == {Began, Planned, TrunkTrained, CooledDown, FactorTested, NodeBuilt, Finished}
+    assert kinds.keys() == {Began, Planned, TrunkTrained, Working, CooledDown, FactorTested, NodeBuilt, Finished}
+    assert kinds[Working] == kinds[CooledDown]  # each is announced before it begins
+    assert [event.text for event in events if isinstance(event, Working)][-1].startswith("cool-down on ")
     assert planned(events).notes == [note for note in found.notes if "is perfect" not in note]
     assert kinds[Planned] == 1
     assert kinds[CooledDown] == len(found.history)

@@ -31,6 +31,7 @@ COMMANDS = {
     "evaluate": "Train encoders without labels, with each policy, and judge their features by the protocol of a"
     " paper.",
     "apply": "Write a sheet of pictures and their augmented versions: the first thing to do with a policy.",
+    "report": "Write a page that explains a run: verdict, evidence, policies with pictures, curves, cost.",
     "export": "Write a policy as code, or a finished model as a file, that works without augtree.",
     "data": "Which data sets there are, what is in one, and how one is built.",
     "demo": "Run the example: policies for three groups of digits, a model and a comparison.",

@@ -34,5 +34,6 @@ def demo(
     print_forest(found, console)
     say("\n" + table.to_text() + f"\n\n{table.verdict()}")
     say(f"\nDigits of each group and what its policy makes of them: {out}/sheet.png. The policies: {out}/forest.svg")
-    files = {name: str(out / name) for name in ("forest.json", "forest.svg", "sheet.png", "tree.json")}
+    say(f"All of it on one page, to look at in a browser: {out}/report.html")
+    files = {name: str(out / name) for name in sorted(example.FILES)}
     finish({"forest": str(found.forest), "verdict": table.verdict(), "files": files}, as_json)

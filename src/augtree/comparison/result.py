@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from augtree.tables import csv_text, figure, markdown, plus_minus, signed
+from augtree.tables import csv_text, figure, html_lines, html_table, markdown, plus_minus, signed
 from augtree.training.metrics import METRICS
 
 SHOWN_GROUPS = 6
@@ -224,6 +224,14 @@ class Comparison:
 
     def to_text(self) -> str:
         """The table, as Markdown."""
+        return markdown(self.columns())
+
+    def _repr_html_(self) -> str:
+        """The table and the verdict, in a notebook."""
+        return html_table(self.columns()) + html_lines([self.verdict()])
+
+    def columns(self) -> dict[str, list[str]]:
+        """The table, by column."""
         lines, reference = self.lines(), self.best_free
         columns = {
             "policy": [line.policy for line in lines],
@@ -241,7 +249,7 @@ class Comparison:
                 columns[group] = [figure(*line.groups.get(group, (None, None))) for line in lines]
         if any(line.failed for line in lines):
             columns["failed"] = [line.failures for line in lines]
-        return markdown(columns)
+        return columns
 
     def to_csv(self) -> str:
         """A row for each policy and seed."""
@@ -255,6 +263,10 @@ class Comparison:
             "judged_on": self.judged_on,
             "best_free": self.best_free,
             "verdict": self.verdict(),
+            "free": list(self.free),
+            "controls": list(self.controls),
+            "finished": list(self.finished),
+            "published": list(self.published),
             "lines": [vars(line) for line in self.lines()],
             "rows": [dict(row) for row in self.rows],
             "notes": list(self.notes),

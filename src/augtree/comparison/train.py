@@ -33,7 +33,8 @@ RESULTS = ("model.safetensors", "training.json", "policy.json")
 """The files that a training ends with."""
 TORN = tuple(f".{name}.{'[0-9a-f]' * 12}" for name in RESULTS)
 """What a process that was killed while it wrote these leaves."""
-FILES = (*RESULTS, *(f".{name}.*" for name in RESULTS), "run.sqlite*", "checkpoints/*.safetensors*", "spec.json")
+FILES = (*RESULTS, *(f".{name}.*" for name in RESULTS), "report.html", "run.sqlite*", "checkpoints/*.safetensors*")
+FILES += ("spec.json",)
 """The files of a training, and what a process that was killed leaves of them; the last makes the folder a run's."""
 HINT = "--overwrite replaces another training"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from augtree.tables import csv_text, figure, markdown
+from augtree.tables import csv_text, figure, html_lines, html_table, markdown
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,18 @@ class Evaluation:
 
     def to_text(self) -> str:
         """The table, as Markdown, and what the policies are."""
+        return "\n".join([markdown(self.columns()), "", *self.in_words()])
+
+    def _repr_html_(self) -> str:
+        """The table and what the policies are, in a notebook."""
+        return html_table(self.columns()) + html_lines(self.in_words())
+
+    def in_words(self) -> list[str]:
+        """What the policies are."""
+        return [f"{name}: {policy}" for name, policy in self.policies.items()]
+
+    def columns(self) -> dict[str, list[str]]:
+        """The table, by column."""
         lines = self.lines()
         columns = {
             "row": [line["row"] for line in lines],
@@ -65,7 +77,7 @@ class Evaluation:
         }
         if any(line["over_folds"] is not None for line in lines):
             columns["spread over folds"] = [figure(line["over_folds"]) for line in lines]
-        return "\n".join([markdown(columns), "", *[f"{name}: {policy}" for name, policy in self.policies.items()]])
+        return columns
 
     def to_csv(self) -> str:
         """The accuracies as CSV: a line for each row of the table, seed and fold."""

@@ -114,6 +114,7 @@ class WeightedTraining:
             order=order,
             tick=lambda steps, loss: watch(Stepped(done - self.before + steps, loss)),
         )
+        theta = replace(theta, curve=(*state.theta.curve, *theta.curve[-1:]))  # one point a round
         return replace(state, theta=theta, drawn=tuple(int(n) for n in drawn + each))
 
     def weight_step(self, t: int, state: WeightedState) -> WeightedState:

@@ -54,7 +54,7 @@ class CheckpointedTraining:
         ends: list[WeightedState] = []
 
         def work() -> tuple[dict[str, Any], None]:
-            start = None if state is None else replace(state, history=())
+            start = None if state is None else replace(state, history=(), theta=replace(state.theta, curve=()))
             end = self.training.run(self.parts[k], start, self.watch)
             ends.append(end)
             if k == self.kept:

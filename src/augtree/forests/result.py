@@ -19,7 +19,7 @@ from augtree.policies import Forest
 from augtree.runs.events import Finished
 from augtree.search.play import factor_in_words
 from augtree.search.result import TreeResult
-from augtree.tables import csv_text, markdown
+from augtree.tables import csv_text, html_lines, html_table, markdown
 from augtree.tasks.trainer import Trainer
 from augtree.training.metrics import METRICS
 from augtree.training.state import Passes, State
@@ -122,6 +122,14 @@ class ForestResult:
 
     def to_text(self) -> str:
         """The table of the groups, as Markdown."""
+        return markdown(self.columns())
+
+    def _repr_html_(self) -> str:
+        """The verdict, the table of the groups and the trees, in a notebook."""
+        return html_lines(verdict_lines(self)) + html_table(self.columns()) + self.forest._repr_html_()
+
+    def columns(self) -> dict[str, list[str]]:
+        """The table of the groups, by column."""
         head = [
             "group",
             "weight",
@@ -138,7 +146,7 @@ class ForestResult:
                 plain = self.plain[split][group].get(self.metric)
                 cells.append("" if plain is None else f"{plain:.4f}")
             body.append([*cells, self.about(group)])
-        return markdown(dict(zip(head, zip(*body, strict=True), strict=True)))
+        return {name: list(cells) for name, cells in zip(head, zip(*body, strict=True), strict=True)}
 
     def about(self, group: str) -> str:
         """A group's policy in a few words."""

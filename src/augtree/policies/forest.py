@@ -125,6 +125,10 @@ class Forest(Policy):
 
         return forest_to_svg(self)
 
+    def _repr_html_(self) -> str:
+        """The picture, in a notebook."""
+        return f'<div style="overflow-x: auto">{self.to_svg()}</div>'
+
     def __repr__(self) -> str:
         return f"Forest({ {name: tuple(member) for name, member in self.groups.items()} })"
 

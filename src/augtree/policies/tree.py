@@ -192,6 +192,10 @@ class Tree(Transform):
 
         return to_svg(self)
 
+    def _repr_html_(self) -> str:
+        """The picture, in a notebook."""
+        return f'<div style="overflow-x: auto">{self.to_svg()}</div>'
+
     def __repr__(self) -> str:
         nodes = "".join(f".with_node({i}, {node.transform!r}, p={node.p!r})" for i, node in self.nodes.items())
         return f"Tree(){nodes}"

@@ -49,7 +49,8 @@ class Checkpoints:
             write_file(path, content)
             faults.point("checkpoint.written")
             sha256 = hashlib.sha256(content).hexdigest()
-        return {"sha256": sha256, "step": state.step}
+        curve = {"curve": [list(point) for point in state.curve]} if state.curve else {}
+        return {"sha256": sha256, "step": state.step, **curve}
 
     def drop(self, key: str) -> None:
         """Remove a checkpoint that nothing needs any more."""

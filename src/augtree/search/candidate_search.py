@@ -35,6 +35,7 @@ def search_by_candidates(context: ScoringContext, options: SearchOptions) -> Tre
 
         def built(growth: Growth, node: int) -> None:
             faults.point("node.built")
+            run.record_fact("tree", to_json(growth.tree))
             watch(NodeBuilt(node, growth.built[-1][1], growth))
 
         growth = grow(scorer.scorer(context), options.depth, context.seed, built)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import cast
 
 from torch import nn
@@ -61,6 +61,7 @@ def search_by_cooldowns(context: ScoringContext, space: Space, options: SearchOp
 
         def built(growth: Growth, node: int) -> None:
             faults.point("node.built")
+            run.record_fact("tree", to_json(growth.tree))
             watch(NodeBuilt(node, growth.built[-1][1], growth))
 
         growth = grow(cooldowns, options.depth, context.seed, built)
@@ -111,6 +112,7 @@ def prepare_search(
     begins = play.without(symmetries_to_test(scorer, trainer, plays))
     lines = (plan_in_words(plan), about, f"Budget: {budget}; {plan}.", f"In play: {begins}.")
     steps = planned_steps(plan, scorer, trainer, plays)
+    context.run.record_fact("plan", {**asdict(plan), "training_steps": trainer.total_steps, "steps": steps})
     context.watch(Planned(notes=[*context.run.notes, *notes], lines=lines, steps=steps))
     return play, plan, notes
 

@@ -14,7 +14,7 @@ from augtree.policies import Tree
 from augtree.runs.store import Run
 from augtree.search.importance import Importance
 from augtree.search.verdict import verdict_of
-from augtree.tables import counted, csv_text
+from augtree.tables import counted, csv_text, html_lines
 from augtree.tasks.trainer import Trainer
 from augtree.training.state import Passes, State
 
@@ -166,6 +166,10 @@ class TreeResult:
     def verdict(self) -> str:
         """What the search found, in plain words."""
         return verdict_of(self)
+
+    def _repr_html_(self) -> str:
+        """The verdict, the tree and the cost, in a notebook."""
+        return html_lines([self.verdict()]) + self.tree._repr_html_() + html_lines([f"Cost: {self.cost}."])
 
     def to_json(self) -> str:
         """Everything but the history."""

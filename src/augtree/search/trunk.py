@@ -18,15 +18,16 @@ import numpy as np
 
 from augtree.errors import TaskError
 from augtree.policies import Forest
+from augtree.policies.codec import to_json
 from augtree.runs.checkpoints import LazyState
-from augtree.runs.events import Watch, silent
+from augtree.runs.events import Watch, Working, silent
 from augtree.search.branches import Branch, BranchRunner, Losses
 from augtree.search.factorial import Effect, contrasts, effect, most_factors, noise_of, shrunk, signs, together
 from augtree.search.play import UNGROUPED, Play, Plays
 from augtree.search.prediction_test import PredictionTest
 from augtree.search.scorers.base import ScoringContext, mean, se
 from augtree.search.scorers.cooldown import Cooldown, Looks, Plan
-from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained
+from augtree.search.trunk_events import CooledDown, FactorTested, Finding, TrunkTrained, shortened
 from augtree.tasks.trainer import Trainer
 from augtree.training.sampling import Rows
 from augtree.training.schedules import cooldown_rates, rates
@@ -103,6 +104,7 @@ class Trunk:
 
     def train_to(self, at: float) -> None:
         """Train until the trunk has this length, in trainings."""
+        self.context.run.record_fact("mixtures", {group: to_json(p.mixture()) for group, p in self.plays.items()})
         training_steps = self.trainer.total_steps
         target = max(1, round(at * training_steps))
         while self.step < target:
@@ -200,6 +202,7 @@ class Trunk:
     def add(self, finding: Finding) -> None:
         """Record and report a finding."""
         self.findings.append(finding)
+        self.context.run.record_fact("findings", [each.row() for each in self.findings])
         self.watch(FactorTested(finding, self.grouped))
 
     def effect_in(self, effects: Losses, group: str, width: float) -> Effect:
@@ -222,10 +225,19 @@ class Trunk:
             f"look/{number}/{i}": Branch(self.mixture(play), down, seed, self.rows) for i, play in enumerate(plays)
         }
         about = {"look": number, "at": round(self.step / training_steps, 4), "steps": steps}
-        return np.stack([losses for losses, _ in self.run_branches(branches, about)])
+        without = {key: self.left_out(play) for key, play in zip(branches, plays, strict=True)}
+        return np.stack([losses for losses, _ in self.run_branches(branches, about, without=without)])
+
+    def left_out(self, plays: Plays) -> list[str]:
+        """What is in play here, and not there."""
+        return sorted({factor for group, play in plays.items() for factor in play.out - self.plays[group].out})
 
     def run_branches(
-        self, branches: Mapping[str, Branch], about: Mapping[str, Any], names: Mapping[str, str] | None = None
+        self,
+        branches: Mapping[str, Branch],
+        about: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+        without: Mapping[str, Sequence[str]] | None = None,
     ) -> list[tuple[Losses, LazyState | None]]:
         """Cool-downs from the trunk as it is, each a unit of the run: its losses and, where kept, its model."""
         context, start = self.context, cast(LazyState, self.model)
@@ -237,11 +249,13 @@ class Trunk:
             name = (names or {}).get(key, "mixture")
 
             def work(key: str = key, name: str = name, states: list[State] = states) -> tuple[dict[str, Any], Losses]:
+                self.watch(Working(self.in_words(key, name, len(branches))))
                 result = next(results)
                 if not np.isfinite(result.losses).all():
                     raise TaskError(f"the model must train on the mixture, but its losses are not finite ({key})")
                 value = {"candidate": name, **about, "loss": mean(result.losses), "loss_se": se(result.losses)}
                 value |= {} if result.metric is None else {"metric": result.metric}
+                value |= {} if without is None else {"without": list(without[key])}
                 if result.state is not None:
                     states.append(result.state)
                     value |= context.checkpoints.save(key, result.state)
@@ -259,6 +273,13 @@ class Trunk:
                 model.forget()  # it is in its file; many cool-downs would fill the memory
             cooled.append((cast(Losses, unit.losses), model))
         return cooled
+
+    def in_words(self, key: str, name: str, count: int) -> str:
+        """A cool-down that is under way, for the progress bar."""
+        phase, *numbers = key.split("/")
+        if phase == "look":
+            return f"look {self.looks_done + 1}: test training {int(numbers[-1]) + 1} of {count}"
+        return "the test of flips and turns" if phase == "test" else f"cool-down on {shortened(name)}"
 
     def train_branch(self, start: LazyState, branch: Branch) -> State:
         """Train a branch again."""

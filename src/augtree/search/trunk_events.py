@@ -95,9 +95,7 @@ class CooledDown(Event):
     def describe(self) -> Sequence[str]:
         if self.look is not None or self.test is not None:
             return []
-        long = len(self.candidate) > LONGEST_NAME
-        name = f"{self.candidate[: LONGEST_NAME - 1]}…" if long else self.candidate
-        return [f"Cool-down on {name}: validation loss {self.loss:.4f}."]
+        return [f"Cool-down on {shortened(self.candidate)}: validation loss {self.loss:.4f}."]
 
     def logged(self) -> Mapping[str, float]:
         if self.test is not None:
@@ -142,6 +140,15 @@ class FactorTested(Event):
             return {figure_name("findings", name, "kept", group): share for group, share in finding.kept.items()}
         harms = {"": finding.effect, **groups}
         return {figure_name("findings", name, "harm", group): effect.harm for group, effect in harms.items()}
+
+
+def shortened(name: str, most: int = LONGEST_NAME) -> str:
+    """A name that is cut where it is too long.
+
+    >>> shortened("RandAugment", 5), shortened("Flip", 5)
+    ('Rand…', 'Flip')
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def finding_of_symmetry(

@@ -18,21 +18,27 @@ BUFFER = "buffer."
 """How the names of a model's buffers begin in a state."""
 
 
+Curve = tuple[tuple[int, float], ...]
+"""Steps and losses."""
+
+
 @dataclass(frozen=True)
 class State:
     """A training after some steps: weights, moments of the optimizer, and buffers."""
 
     tensors: dict[str, Tensor]
     step: int = 0
+    curve: Curve = ()
+    """The training loss on the way from the state before: for each part of it, the last step and the mean loss."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A state goes to another process as safetensors, and arrives on the CPU."""
         plain = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
-        return arrived, (need("safetensors.torch", "train").save(plain), self.step)
+        return arrived, (need("safetensors.torch", "train").save(plain), self.step, self.curve)
 
     def to(self, device: torch.device) -> State:
         """The state on a device."""
-        return State({name: tensor.to(device) for name, tensor in self.tensors.items()}, self.step)
+        return State({name: tensor.to(device) for name, tensor in self.tensors.items()}, self.step, self.curve)
 
     @property
     def is_finite(self) -> bool:
@@ -41,9 +47,9 @@ class State:
         return all(bool(tensor.isfinite().all()) for tensor in trained)
 
 
-def arrived(content: bytes, step: int) -> State:
+def arrived(content: bytes, step: int, curve: Curve = ()) -> State:
     """A state that was sent."""
-    return State(need("safetensors.torch", "train").load(content), step)
+    return State(need("safetensors.torch", "train").load(content), step, curve)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,7 @@ from augtree.data import Dataset
 from augtree.errors import TaskError
 from augtree.policies import Forest
 from augtree.training.cuda_graph import Recording
+from augtree.training.curve import LossCurve
 from augtree.training.device import autocast, configure_libraries, determinism, device_of, pictures_on
 from augtree.training.memory import memory_explained
 from augtree.training.normalisation import normalisation
@@ -212,13 +214,15 @@ class ModelTrainer:
             self.model.train()
             scalars = self.optimizer.scalars(rates, state.step).to(self.device)
             loss_scalars = self.loss_scalars(state.step, len(rates)).to(self.device)
+            losses = LossCurve(len(rates), self.device)
             for i, (inputs, labels) in enumerate(self.batches(policy, rows, order, seed, state.step, len(rates))):
                 loss = self.run_step(inputs, labels, scalars[i], loss_scalars[i])
+                losses.add(i, loss)
                 self.passes.forward += self.views * len(labels)
                 self.passes.backward += self.views * len(labels)
                 if tick is not None:
                     tick(i + 1, None if (state.step + i + 1) % LOSS_EVERY else float(loss))
-            return self.snapshot(state.step + len(rates))
+            return replace(self.snapshot(state.step + len(rates)), curve=losses.points(state.step, len(rates)))
 
     def diverged(self, state: State, place: str = "") -> TaskError:
         """The error for a state whose numbers are not finite."""
