@@ -5,6 +5,6 @@ export_model  the finished model of a run: safetensors, torch.export or ONNX
 """
 
 from augtree.exports.models import export_model
-from augtree.exports.policies import drawing
+from augtree.exports.policies import export
 
 __all__ = ["export", "export_model"]
