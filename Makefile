@@ -7,7 +7,10 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test check format bench clean
+# mkdocs-material announces its successor in every build.
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: demo test check format docs docs-serve bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,10 +28,17 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mkdocs build --strict --quiet
 
 format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.ready
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.ready
+	$(BIN)/mkdocs serve
 
 # The other libraries live apart: torchvision breaks other packages beside a torch build without CUDA.
 .venv-bench/.ready: pyproject.toml constraints.txt
@@ -42,5 +52,5 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/graph_speed.py
 
 clean:
-	rm -rf $(VENV) .venv-bench runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venv-bench runs build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

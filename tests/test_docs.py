@@ -9,6 +9,7 @@ from PIL import Image, ImageOps
 from torch_geometric.data import Batch, Data
 
 import augtree as at
+from augtree.models import Inputs, build
 from support.by_hand import by_hand
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +87,8 @@ def test_every_snippet_runs(path, tmp_path, monkeypatch):
     by_hand().save("runs/demo/tree.json")
     by_hand().save("tree.json")
     make_folder(Path("my_pictures"))
+    if path.name == "how-to.md":
+        torch.save(build("cnn", Inputs("image", 3, 8, 2)).state_dict(), "resnet18.pth")  # only read here, and converted
     monkeypatch.setattr(at.tasks.Classification, "total_steps", lambda self, samples: 2)
     monkeypatch.setattr(at.tasks.Classification, "model_for", lambda self, data: my_model)
     names = surroundings()

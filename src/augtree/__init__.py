@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from augtree.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from augtree import data, errors, tasks, testing, transforms
+    from augtree import data, errors, search, tasks, testing, transforms
     from augtree.comparison.compare import compare
     from augtree.comparison.resume import resume
     from augtree.comparison.train import train
@@ -37,6 +37,7 @@ __all__ = [
     "load",
     "resume",
     "save",
+    "search",
     "search_forest",
     "search_tree",
     "spaces",
