@@ -1,10 +1,12 @@
 """The code in the documentation does what it says: every Python block is run, in order, on small data."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
+from markdown_it import MarkdownIt
 from PIL import Image, ImageOps
 from torch_geometric.data import Batch, Data
 
@@ -88,7 +90,9 @@ def test_every_snippet_runs(path, tmp_path, monkeypatch):
     by_hand().save("tree.json")
     make_folder(Path("my_pictures"))
     if path.name == "how-to.md":
-        torch.save(build("cnn", Inputs("image", 3, 8, 2)).state_dict(), "resnet18.pth")  # only read here, and converted
+        torch.save(
+            build("cnn", Inputs("image", 3, 8, 2)).state_dict(), "resnet18.pth"
+        )  # only read here, and converted
     monkeypatch.setattr(at.tasks.Classification, "total_steps", lambda self, samples: 2)
     monkeypatch.setattr(at.tasks.Classification, "model_for", lambda self, data: my_model)
     names = surroundings()
@@ -109,6 +113,17 @@ def test_links_lead_somewhere():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
             assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_pages_are_the_same_on_a_code_host_and_on_the_site():
+    site, host = pytest.importorskip("markdown"), MarkdownIt("commonmark").enable("table")
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        text = path.read_text()
+        pages = host.render(text), site.markdown(text, extensions=["tables", "fenced_code", "sane_lists"])
+        shapes = [
+            Counter(re.findall(r"<(li|ul|ol|table|tr|td|pre|p|h\d|strong|em|code|a|img)\b", page)) for page in pages
+        ]
+        assert shapes[0] == shapes[1], path.name
 
 
 def test_the_readme_shows_a_tree_as_it_is_printed():

@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from public_names import public_objects
 
 import augtree
+from public_names import public_objects
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "augtree"

@@ -8,20 +8,25 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
 from public_names import public_modules, public_objects
 
 INTRODUCTION = """# API reference
 
-Every public name, generated from the docstrings. `import augtree as at` gives the names of [augtree](augtree.md) and, as
-`at.data`, `at.errors`, `at.executors`, `at.spaces`, `at.tasks`, `at.testing` and `at.transforms`, those of the modules.
+Every public name, generated from the docstrings. `import augtree as at` gives the names of [augtree](augtree.md);
+`at.data`, `at.errors`, `at.executors`, `at.search`, `at.spaces`, `at.tasks`, `at.testing` and `at.transforms` are
+modules.
 
 | module | | names |
 |---|---|---|
 """
 ALIASES = {"augtree.runs.executors": "at.executors", "augtree.transforms.spaces": "at.spaces"}
 """Modules that have a shorter name."""
-INHERITED = "\n    options:\n      inherited_members: true"
-"""Every task has the options of all tasks; transforms would only repeat each other's methods."""
+INHERITED = {
+    "augtree.tasks": "\n    options:\n      inherited_members: true",
+    "augtree.transforms": "\n    options:\n      inherited_members: [magnitude, fill]",
+}
+"""Inherited members that are shown: the options of all tasks, and those of transforms."""
 
 
 def names_by_module() -> dict[str, list[str]]:
@@ -59,7 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def page(module: str, summary: str, names: list[str]) -> str:
     """The page of a module, as Markdown with the marks of mkdocstrings."""
     alias = f" In Python: `{ALIASES[module]}`." if module in ALIASES else ""
-    options = INHERITED if module == "augtree.tasks" else ""
+    options = INHERITED.get(module, "")
     in_order = sorted(names, key=lambda name: (name[0].isupper(), name))  # functions, then classes
     entries = "\n\n".join(f"::: {module}.{name}{options}" for name in in_order)
     return f"# {module}\n\n{summary}{alias}\n\n{entries}\n"

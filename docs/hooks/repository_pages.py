@@ -1,8 +1,8 @@
 """Makes the site from files that are read on a code host too.
 
-README.md is the home page, CONTRIBUTING.md and CHANGELOG.md are pages. Links between the files of the repository become
-links of the site; what they lead to outside `docs/` becomes a part of it: code as a page, a folder as a list, other
-files as they are.
+README.md is the home page, CONTRIBUTING.md and CHANGELOG.md are pages. Links between the files of the repository
+become links of the site; what they lead to outside `docs/` becomes a part of it: code as a page, a folder as a list,
+other files as they are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if (target := repository_path(link, file.src_uri)) and not is_page(target)
     }
     for target in sorted(linked):
-        add(files, config, target)
+        if (ROOT / target).exists():  # of others mkdocs says that they lead nowhere
+            add(files, config, target)
     return files
 
 
