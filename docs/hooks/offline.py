@@ -7,7 +7,9 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 
-LOADED = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'>\s]+)""")
+NAMES = r"""(?:link\b(?![^>]*rel=["']?(?:canonical|prev|next|alternate))|script\b|img\b|iframe\b)"""
+LOADED = re.compile(rf"""<{NAMES}[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'>\s]+)""")
+"""An element that loads something, or a link that is more than a relation to another page, with an address elsewhere."""
 
 
 def on_post_page(output: str, page: Any, **rest: Any) -> str:  # noqa: ARG001
