@@ -9,7 +9,7 @@ from mkdocs.exceptions import PluginError
 
 NAMES = r"""(?:link\b(?![^>]*rel=["']?(?:canonical|prev|next|alternate))|script\b|img\b|iframe\b)"""
 LOADED = re.compile(rf"""<{NAMES}[^>]*?(?:src|href)=["']?((?:https?:)?//[^"'>\s]+)""")
-"""An element that loads something, or a link that is more than a relation to another page, with an address elsewhere."""
+"""An element that loads something from elsewhere; a link may also only name another page."""
 
 
 def on_post_page(output: str, page: Any, **rest: Any) -> str:  # noqa: ARG001
