@@ -7,7 +7,10 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo test test-exports test-integrations test-package check browser format bench package clean
+# mkdocs-material announces its successor in every build.
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: demo test test-exports test-integrations test-package check browser format docs docs-serve bench package clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,6 +28,7 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mkdocs build --strict
 
 # For the tests of the report page in a real browser, which are skipped without: Playwright, Chromium, axe-core's rules.
 browser: $(VENV)/.ready
@@ -36,6 +40,12 @@ browser: $(VENV)/.ready
 format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.ready
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.ready
+	$(BIN)/mkdocs serve
 
 # The other libraries live apart: torchvision breaks other packages beside a torch build without CUDA.
 .venv-bench/.ready: pyproject.toml constraints.txt
@@ -91,5 +101,5 @@ test-package: package
 	.venv-wheel/bin/python -I tests/packaging/command.py
 
 clean:
-	rm -rf $(VENV) .browser .venv-bench .venv-exports .venv-integrations .venv-package .venv-wheel runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .browser .venv-bench .venv-exports .venv-integrations .venv-package .venv-wheel runs build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +

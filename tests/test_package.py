@@ -2,19 +2,17 @@
 
 import ast
 import doctest
-import importlib
 import inspect
-import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import augtree
+from public_names import public_objects
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "augtree"
@@ -57,6 +55,7 @@ def test_public_names():
         "loggers",
         "resume",
         "save",
+        "search",
         "search_forest",
         "search_tree",
         "spaces",
@@ -76,30 +75,6 @@ def test_public_names():
     for module in (augtree, augtree.transforms, augtree.testing):
         for name in module.__all__:
             assert getattr(module, name) is not None
-
-
-def public_modules():
-    """The package, the subpackages that list their names, and the modules among these names; not the command line."""
-    names = [info.name for info in pkgutil.walk_packages(augtree.__path__, "augtree.") if info.ispkg]
-    waiting = [augtree, *(importlib.import_module(name) for name in names if not name.startswith("augtree.cli"))]
-    found = {}
-    while waiting:
-        module = waiting.pop()
-        if hasattr(module, "__all__") and module.__name__ not in found:
-            found[module.__name__] = module
-            waiting += [value for name in module.__all__ if isinstance(value := getattr(module, name), ModuleType)]
-    return list(found.values())
-
-
-def public_objects():
-    """Every public function and class, by the name under which a user finds it first."""
-    found = {}
-    for module in sorted(public_modules(), key=lambda module: (module.__name__.count("."), module.__name__)):
-        for name in module.__all__:
-            value = getattr(module, name)
-            if (inspect.isclass(value) or inspect.isfunction(value)) and value not in found.values():
-                found[f"{module.__name__}.{name}"] = value
-    return found
 
 
 NOT_RUN = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from augtree.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from augtree import data, errors, loggers, tasks, testing, transforms
+    from augtree import data, errors, loggers, search, tasks, testing, transforms
     from augtree.comparison.compare import compare
     from augtree.comparison.resume import resume
     from augtree.comparison.train import train
@@ -42,6 +42,7 @@ __all__ = [
     "loggers",
     "resume",
     "save",
+    "search",
     "search_forest",
     "search_tree",
     "spaces",
