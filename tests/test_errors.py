@@ -20,7 +20,7 @@ from augtree.errors import (
 
 def test_everything_raised_on_purpose_is_an_augtree_error():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert len(kinds) == 12
+    assert len(kinds) == 13
     assert all(issubclass(kind, errors.AugtreeError) for kind in kinds)
 
 

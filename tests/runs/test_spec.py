@@ -18,7 +18,7 @@ from support.damage import write_spec
 from support.searches import INVERT, TASK, bars
 
 DATA = bars(0, 0.5, 16, 16)
-CNN = Classification(model="cnn", options={"width": 2}, steps=3, batch_size=8, device="cpu")
+CNN = Classification(model="cnn", options={"width": 2}, steps=3, batch_size=8, device="cpu", optimizer="sgd")
 
 
 @pytest.fixture(autouse=True)
