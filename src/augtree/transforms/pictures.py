@@ -20,6 +20,7 @@ from torch import Tensor
 
 from augtree.errors import InputError
 from augtree.transforms import kernels
+from augtree.transforms.cpu import Parts
 
 Array = NDArray[Any]
 Kernel = Callable[..., Tensor]
@@ -29,8 +30,6 @@ LARGEST_SIDE = 8192
 """Geometry is exact (16.16 fixed-point numbers, as in Pillow) up to here."""
 FEW_CHANNELS = 4
 """More than these in a picture by itself, or before a last dimension that has no more, is taken for a mistake."""
-CHUNK_BYTES = 1 << 18
-"""On the CPU, works are done in parts that stay in the cache."""
 
 
 class Shape(NamedTuple):
@@ -118,29 +117,25 @@ class Pictures:
             for array in (work.rows, *work.params, *([] if work.partners is None else [work.partners]))
         ]
         tensors = iter(uploaded(arrays, self.values.device))
+        parts = Parts(self.values)
         for work in works:
             rows = next(tensors)
             params = [next(tensors) for _ in work.params]
             if work.partners is not None:
                 params.insert(0, self.source.index_select(0, next(tensors)))
             if work.changes:
+                parts.finish()
                 pictures = self.values if work.changes == "shape" else self.result()
                 self.source = work.kernel(pictures, *params).contiguous()
                 self.values = self.source.clone() if mixing else self.source
+                parts = Parts(self.values)
+            elif self.values.is_cuda:
+                put(self.values, rows, work.kernel(self.values.index_select(0, rows), *params))
             else:
-                self.act(work.kernel, rows, params)
+                parts.add(work.kernel, rows, params)
             self.touched[work.rows] = True
+        parts.finish()
         return self.result()
-
-    def act(self, kernel: Kernel, rows: Tensor, params: list[Tensor]) -> None:
-        """Run one kernel on some rows, in parts where that is faster."""
-        part = len(rows)
-        if not self.values.is_cuda:
-            part = max(1, CHUNK_BYTES // max(1, self.values[0].numel()))
-        for start in range(0, len(rows), part):
-            piece = slice(start, start + part)
-            pictures = self.values.index_select(0, rows[piece])
-            put(self.values, rows[piece], kernel(pictures, *(param[piece] for param in params)))
 
     def result(self) -> Tensor:
         """The pictures in the type they came in; what no kernel touched comes back to the bit."""
@@ -162,9 +157,7 @@ class Pictures:
 
 def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
     """values[rows] = done, at the speed of memory: torch's own indexing moves byte by byte."""
-    if not values.is_cuda:
-        values.numpy()[rows.numpy()] = done.numpy()
-    elif values[0].numel() % 8 == 0:
+    if values[0].numel() % 8 == 0:
         words = (tensor.contiguous().view(len(tensor), -1).view(torch.int64) for tensor in (values, done))
         next(words).index_copy_(0, rows, next(words))
     else:

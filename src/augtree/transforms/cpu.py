@@ -1,0 +1,194 @@
+"""How works are done on a CPU: in parts that stay in the cache, on as many threads as torch may use.
+
+Parts of works on different pictures do not depend on each other, so they are put off until a work comes that needs
+one of their pictures, and are then done side by side. Each part writes its own rows: the bytes do not depend on the
+number of threads. Kernels for which numpy has a shorter way than torch have a second form here, of the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from threading import Barrier, Lock
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+from torch import Tensor
+
+from augtree.transforms import kernels
+
+Task = Callable[[], None]
+CHUNK_BYTES = 1 << 18
+"""Parts are as long as this, or one picture."""
+
+
+class Parts:
+    """Works on one batch, in parts that may wait for each other's company."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+        self.waiting: list[Task] = []
+        self.taken = np.zeros(len(values), bool)
+
+    def add(self, kernel: Callable[..., Tensor], rows: Tensor, params: Sequence[Tensor]) -> None:
+        """Do a kernel on some rows, at once or by the time of `finish`."""
+        own = kernel.__module__ == kernels.__name__  # a user's function may not bear other threads
+        if not own or self.taken[rows.numpy()].any():
+            self.finish()
+        part = max(1, CHUNK_BYTES // max(1, self.values[0].numel()))
+        pieces = [slice(start, start + part) for start in range(0, len(rows), part)]
+        faster = FASTER.get(kernel, kernel)
+        tasks = [partial(act, self.values, faster, rows[p], [param[p] for param in params]) for p in pieces]
+        if own and torch.get_num_threads() > 1:
+            self.waiting += tasks
+            self.taken[rows.numpy()] = True
+        else:
+            for task in tasks:
+                task()
+
+    def finish(self) -> None:
+        """Do what waits."""
+        side_by_side(self.waiting)
+        self.waiting = []
+        self.taken[:] = False
+
+
+def act(values: Tensor, kernel: Callable[..., Tensor], rows: Tensor, params: Sequence[Tensor]) -> None:
+    """One kernel on some rows of the batch."""
+    if len(rows) == 1:
+        row = values[int(rows)][None]
+        row.copy_(kernel(row, *params))
+    else:  # torch's own indexing moves byte by byte
+        values.numpy()[rows.numpy()] = kernel(values.index_select(0, rows), *params).numpy()
+
+
+# ---- threads
+
+
+def side_by_side(tasks: Sequence[Task]) -> None:
+    """Do tasks that do not depend on each other, each on one thread."""
+    count = min(torch.get_num_threads(), len(tasks))
+    queue = deque(tasks)
+    if count < 2 or not torch.backends.openmp.is_available():
+        drain(queue)
+        return
+    futures: list[Future[None]] = []
+    try:
+        pool = workers(count)
+        futures += [pool.submit(drain, queue) for _ in range(count)]
+    except RuntimeError:  # the interpreter is about to end, or there can be no more threads
+        drain(queue)
+    wait(futures)
+    for future in futures:
+        future.result()
+
+
+def drain(queue: deque[Task]) -> None:
+    """Do tasks until there are none left."""
+    while True:
+        try:
+            task = queue.popleft()
+        except IndexError:
+            return
+        task()
+
+
+def workers(count: int) -> ThreadPoolExecutor:
+    """The process's threads, at least so many; in each, torch uses that thread alone."""
+    global _WORKERS
+    with _LOCK:
+        if _WORKERS is None or _WORKERS[1] < count:
+            pool = ThreadPoolExecutor(count, "augtree")
+            ready = Barrier(count + 1)
+            before = torch.get_num_threads()
+            try:
+                for _ in range(count):
+                    pool.submit(begin, ready)
+                ready.wait()
+            except BaseException:
+                ready.abort()
+                raise
+            finally:
+                torch.set_num_threads(before)  # what a thread sets for itself is also what later threads begin with
+            _WORKERS = (pool, count)
+        return _WORKERS[0]
+
+
+def begin(ready: Barrier) -> None:
+    """What a worker does first."""
+    torch.set_num_threads(1)
+    ready.wait()
+
+
+def forget_workers() -> None:
+    """In a forked process there are no threads but one."""
+    global _WORKERS, _LOCK
+    _WORKERS, _LOCK = None, Lock()
+
+
+_WORKERS: tuple[ThreadPoolExecutor, int] | None = None
+_LOCK = Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_workers)
+
+
+# ---- kernels
+
+
+def warp(pictures: Tensor, coefficients: Tensor, fill: Tensor) -> Tensor:
+    """`kernels.warp`, where lines that only move are copied as a whole."""
+    a, b, c, d, e, f = coefficients.numpy().T
+    rigid = (a == 1 << 16) & (d == 0) & (e == 1 << 16)
+    if rigid.all():
+        return slide(pictures, b, c, f, fill)
+    if not rigid.any():
+        return kernels.warp(pictures, coefficients, fill)
+    out = torch.empty_like(pictures)
+    for some, form in ((rigid, warp), (~rigid, kernels.warp)):
+        rows = torch.from_numpy(np.flatnonzero(some))
+        done = form(pictures.index_select(0, rows), coefficients[rows], fill[rows])
+        out.numpy()[some] = done.numpy()
+    return out
+
+
+def slide(pictures: Tensor, b: NDArray[Any], c: NDArray[Any], f: NDArray[Any], fill: Tensor) -> Tensor:
+    """Take pixel (x, y) from (x + (by + c >> 16), y + (f >> 16))."""
+    count, channels, height, width = pictures.shape
+    ys = np.arange(height)
+    shift = np.clip((b[:, None] * ys + c[:, None]) >> 16, -width, width)
+    left, right = max(0, -int(shift.min())), max(0, int(shift.max()))
+    line = left + width + right
+    # Each plane has one more line, of the fill colour, for what comes from above or below.
+    framed = np.empty((count, channels, height + 1, line), np.uint8)
+    framed[:] = fill.numpy().astype(np.uint8)[:, None, None, None]
+    framed[:, :, :height, left : left + width] = pictures.numpy()
+    source = ys + (f[:, None] >> 16)
+    inside = (source >= 0) & (source < height)
+    plane = np.arange(count * channels).reshape(count, channels, 1) * (height + 1)
+    starts = (plane + np.where(inside, source, height)[:, None]) * line + (shift + left)[:, None]
+    windows = as_strided(framed.reshape(-1), (framed.size - width + 1, width), (1, 1), writeable=False)
+    return torch.from_numpy(windows[starts])
+
+
+def quarter_turn(pictures: Tensor, quarters: Tensor) -> Tensor:
+    """`kernels.quarter_turn`, for all that turn alike at once."""
+    out = torch.empty_like(pictures)
+    for turn in range(4):
+        rows = np.flatnonzero(quarters.numpy() == turn)
+        if len(rows):
+            turned = torch.rot90(pictures.index_select(0, torch.from_numpy(rows)), turn, (2, 3))
+            out.numpy()[rows] = turned.contiguous().numpy()
+    return out
+
+
+FASTER: dict[Callable[..., Tensor], Callable[..., Tensor]] = {
+    kernels.warp: warp,
+    kernels.quarter_turn: quarter_turn,
+}
+"""Kernels by their second forms."""
