@@ -144,6 +144,9 @@ def auto_contrast(pictures: Tensor) -> Tensor:
 
 def histogram(pictures: Tensor) -> Tensor:
     """[n,C,256] counts."""
+    if pictures.device.type == "cpu" and pictures.shape[2] * pictures.shape[3] >= 4096:
+        planes = pictures.reshape(-1, pictures.shape[2] * pictures.shape[3])
+        return torch.stack([plane.bincount(minlength=256) for plane in planes]).view(*pictures.shape[:2], 256)
     values = pictures.flatten(2).long()
     counts = torch.zeros(*pictures.shape[:2], 256, dtype=torch.int64, device=pictures.device)
     return counts.scatter_add_(2, values, torch.ones((), dtype=torch.int64, device=values.device).expand_as(values))
@@ -168,13 +171,14 @@ def smooth(pictures: Tensor) -> Tensor:
     if min(pictures.shape[2:]) < 3:
         return pictures.float()
     # Summed over the flat memory, where neighbours of border pixels are wrong ones: those are put back below.
-    flat, width = pictures.float().view(-1), pictures.shape[3]
-    across = flat[2:] + flat[:-2] + flat[1:-1]
-    total = across[2 * width :] + across[: -2 * width] + across[width:-width]
+    flat, width = pictures.to(torch.int16).view(-1), pictures.shape[3]
+    across = (flat[2:] + flat[:-2]).add_(flat[1:-1])
+    total = (across[2 * width :] + across[: -2 * width]).add_(across[width:-width])
     total.add_(flat[width + 1 : -width - 1], alpha=4)
     out = torch.empty(pictures.shape, device=pictures.device)
     # A thirteenth never falls on a half, so rounding is the same with whatever float errors are made on the way.
-    out.view(-1)[width + 1 : -width - 1] = total.add_(6.5).mul_(1 / 13).floor_()
+    inner = out.view(-1)[width + 1 : -width - 1].copy_(total)
+    inner.add_(6.5).mul_(1 / 13).floor_()
     for edge in (slice(0, 1), slice(-1, None)):
         out[:, :, edge], out[..., edge] = pictures[:, :, edge], pictures[..., edge]
     return out
@@ -196,20 +200,23 @@ def sobel(pictures: Tensor) -> Tensor:
 
 
 def box_blur(values: Tensor, weights: Tensor) -> Tensor:
-    """One pass of Pillow's box blur along the last dimension: weights [n, reach] by distance, in 24 bits."""
+    """One pass of Pillow's box blur along the last dimension: weights [n, reach] by distance, in 24 bits.
+
+    Sums stay below 2^32: in int32 they wrap around, and the highest 8 bits, which are the result, are right.
+    """
     size, reach = values.shape[-1], weights.shape[1] - 1
     before, after = (edge.expand(*values.shape[:-1], reach) for edge in (values[..., :1], values[..., -1:]))
     padded = torch.cat([before, values, after], dim=-1)
     total = values * column(weights[:, 0]) + (1 << 23)
     for far in range(1, reach + 1):
         sides = padded[..., reach - far : reach - far + size] + padded[..., reach + far : reach + far + size]
-        total += sides * column(weights[:, far])
-    return total >> 24
+        total.addcmul_(sides, column(weights[:, far]))
+    return total.bitwise_right_shift_(24).bitwise_and_(255)
 
 
 def gaussian_blur(pictures: Tensor, weights: Tensor) -> Tensor:
     """Pillow's ImageFilter.GaussianBlur: three box blurs across, three down."""
-    values = pictures.long()
+    values, weights = pictures.int(), weights.int()
     for _ in range(2):
         for _ in range(3):
             values = box_blur(values, weights)

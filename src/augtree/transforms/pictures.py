@@ -129,10 +129,10 @@ class Pictures:
                 self.source = work.kernel(pictures, *params).contiguous()
                 self.values = self.source.clone() if mixing else self.source
                 parts = Parts(self.values)
-            elif self.values.is_cuda:
-                put(self.values, rows, work.kernel(self.values.index_select(0, rows), *params))
-            else:
+            elif self.values.device.type == "cpu":
                 parts.add(work.kernel, rows, params)
+            else:
+                put(self.values, rows, work.kernel(self.values.index_select(0, rows), *params))
             self.touched[work.rows] = True
         parts.finish()
         return self.result()
