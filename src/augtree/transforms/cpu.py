@@ -24,7 +24,8 @@ from torch import Tensor
 from augtree.transforms import kernels
 
 Task = Callable[[], None]
-CHUNK_BYTES = 1 << 18
+Kernel = Callable[..., Tensor]
+CHUNK_BYTES = 1 << 19
 """Parts are as long as this, or one picture."""
 
 
@@ -36,7 +37,7 @@ class Parts:
         self.waiting: list[Task] = []
         self.taken = np.zeros(len(values), bool)
 
-    def add(self, kernel: Callable[..., Tensor], rows: Tensor, params: Sequence[Tensor]) -> None:
+    def add(self, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
         """Do a kernel on some rows, at once or by the time of `finish`."""
         own = kernel.__module__ == kernels.__name__  # a user's function may not bear other threads
         if not own or self.taken[rows.numpy()].any():
@@ -59,7 +60,7 @@ class Parts:
         self.taken[:] = False
 
 
-def act(values: Tensor, kernel: Callable[..., Tensor], rows: Tensor, params: Sequence[Tensor]) -> None:
+def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
     """One kernel on some rows of the batch."""
     if len(rows) == 1:
         row = values[int(rows)][None]
@@ -187,8 +188,19 @@ def quarter_turn(pictures: Tensor, quarters: Tensor) -> Tensor:
     return out
 
 
-FASTER: dict[Callable[..., Tensor], Callable[..., Tensor]] = {
+def by_channel(kernel: Kernel, pictures: Tensor, *params: Tensor) -> Tensor:
+    """A kernel on one channel after the other, where a picture is too large for the cache."""
+    if pictures.numel() <= CHUNK_BYTES:
+        return kernel(pictures, *params)
+    return torch.cat([kernel(plane, *params) for plane in pictures.split(1, dim=1)], dim=1)
+
+
+FASTER: dict[Kernel, Kernel] = {
     kernels.warp: warp,
     kernels.quarter_turn: quarter_turn,
+    **{
+        kernel: partial(by_channel, kernel)
+        for kernel in (kernels.gaussian_blur, kernels.resize, kernels.sobel, kernels.sharpness)
+    },
 }
-"""Kernels by their second forms."""
+"""The second forms of kernels."""

@@ -288,17 +288,24 @@ def resize(pictures: Tensor, left: Tensor, across: Tensor, top: Tensor, down: Te
 
     Pillow 13 goes down first where the height shrinks much more than the width; that may differ by one.
     """
-    return resample(resample(pictures, left, across).transpose(2, 3), top, down).transpose(2, 3)
+    wide = resample(pictures.transpose(2, 3).contiguous(), left, across)
+    return resample(wide.transpose(2, 3).contiguous(), top, down)
 
 
 def resample(pictures: Tensor, first: Tensor, weights: Tensor) -> Tensor:
-    """Weighted sums of neighbours along the last dimension."""
-    count, channels, lines, size = pictures.shape
-    total = torch.full((count, channels, lines, first.shape[1]), 1 << 21, dtype=torch.int32, device=pictures.device)
-    for tap in range(weights.shape[2]):
-        source = (first + tap).clamp_(max=size - 1)[:, None, None].expand_as(total)
-        total += pictures.gather(3, source) * weights[:, :, tap].to(torch.int32)[:, None, None]
-    return (total >> 22).clamp_(0, 255).to(torch.uint8)
+    """Weighted sums of neighbouring lines."""
+    count, channels, size, length = pictures.shape
+    flat = pictures.view(-1, length)
+    planes = torch.arange(0, count * channels * size, size, device=pictures.device).view(count, channels, 1)
+    shape = (count, channels, first.shape[1], length)
+    total = torch.full(shape, 1 << 21, dtype=torch.int32, device=pictures.device)
+    for tap, weight in enumerate(weights.to(torch.int32).unbind(2)):
+        if not pictures.is_cuda and not weight.any():
+            continue
+        source = (first + tap).clamp_(max=size - 1).unsqueeze(1) + planes
+        lines = flat.index_select(0, source.view(-1)).view(shape).to(torch.int32)
+        total.addcmul_(lines, weight[:, None, :, None])
+    return total.bitwise_right_shift_(22).clamp_(0, 255).to(torch.uint8)
 
 
 def fill_box(pictures: Tensor, box: Tensor, fill: Tensor) -> Tensor:
