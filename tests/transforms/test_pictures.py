@@ -22,7 +22,6 @@ from augtree.transforms import (
     TrivialAugment,
     cpu,
     kernels,
-
 )
 from augtree.transforms.pictures import Pictures, Shape, Work, merged
 

@@ -27,6 +27,8 @@ Task = Callable[[], None]
 Kernel = Callable[..., Tensor]
 CHUNK_BYTES = 1 << 19
 """Parts are as long as this, or one picture."""
+FEW_BYTES = 1 << 15
+"""Up to here torch itself uses one thread."""
 
 
 class Parts:
@@ -54,8 +56,8 @@ class Parts:
                 task()
 
     def finish(self) -> None:
-        """Do what waits."""
-        side_by_side(self.waiting)
+        """Do what waits, on several threads where it is worth their time."""
+        side_by_side(self.waiting, few=int(self.taken.sum()) * self.values[:1].numel() < FEW_BYTES)
         self.waiting = []
         self.taken[:] = False
 
@@ -63,7 +65,8 @@ class Parts:
 def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
     """One kernel on some rows of the batch."""
     if len(rows) == 1:
-        row = values[int(rows)][None]
+        # By way of numpy, since another thread is not in the caller's inference mode and may not write to its tensors.
+        row = torch.from_numpy(values.numpy()[int(rows)][None])
         row.copy_(kernel(row, *params))
     else:  # torch's own indexing moves byte by byte
         values.numpy()[rows.numpy()] = kernel(values.index_select(0, rows), *params).numpy()
@@ -72,22 +75,33 @@ def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) 
 # ---- threads
 
 
-def side_by_side(tasks: Sequence[Task]) -> None:
-    """Do tasks that do not depend on each other, each on one thread."""
-    count = min(torch.get_num_threads(), len(tasks))
-    queue = deque(tasks)
-    if count < 2 or not torch.backends.openmp.is_available():
+def side_by_side(tasks: Sequence[Task], few: bool = False) -> None:
+    """Do tasks that do not depend on each other, each on one thread; at once where there is little to do.
+
+    Not on the caller's thread: torch would use its own threads there, which spin for milliseconds after every kernel.
+    """
+    threads, queue = torch.get_num_threads(), deque(tasks)
+    if few or threads < 2 or not torch.backends.openmp.is_available():
         drain(queue)
         return
     futures: list[Future[None]] = []
     try:
-        pool = workers(count)
-        futures += [pool.submit(drain, queue) for _ in range(count)]
+        pool = workers(threads)
+        futures += [pool.submit(drain, queue) for _ in range(min(threads, len(tasks)))]
     except RuntimeError:  # the interpreter is about to end, or there can be no more threads
         drain(queue)
     wait(futures)
     for future in futures:
         future.result()
+
+
+def copied(pictures: Tensor) -> Tensor:
+    """A copy, made as `side_by_side` does things."""
+    if pictures.device.type != "cpu":
+        return pictures.clone()
+    copies: list[Tensor] = []
+    side_by_side([lambda: copies.append(pictures.clone())], few=pictures.numel() < FEW_BYTES)
+    return copies[0]
 
 
 def drain(queue: deque[Task]) -> None:
@@ -123,6 +137,7 @@ def workers(count: int) -> ThreadPoolExecutor:
 
 def begin(ready: Barrier) -> None:
     """What a worker does first."""
+    torch.get_num_threads()  # now, since the first call gives a thread the process's number
     torch.set_num_threads(1)
     ready.wait()
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from augtree.errors import InputError
 from augtree.transforms import kernels
-from augtree.transforms.cpu import Parts
+from augtree.transforms.cpu import Parts, copied
 
 Array = NDArray[Any]
 Kernel = Callable[..., Tensor]
@@ -110,7 +110,7 @@ class Pictures:
         works = [work for slot in plan for work in slot if len(work.rows) or work.changes]
         mixing = any(work.partners is not None for work in works)
         if self.values is self.original or mixing:  # what partners are taken from must not be written to
-            self.values = self.values.clone()
+            self.values = copied(self.values)
         arrays = [
             array
             for work in works
@@ -127,7 +127,7 @@ class Pictures:
                 parts.finish()
                 pictures = self.values if work.changes == "shape" else self.result()
                 self.source = work.kernel(pictures, *params).contiguous()
-                self.values = self.source.clone() if mixing else self.source
+                self.values = copied(self.source) if mixing else self.source
                 parts = Parts(self.values)
             elif self.values.device.type == "cpu":
                 parts.add(work.kernel, rows, params)
