@@ -44,7 +44,7 @@ class Parts:
         own = kernel.__module__ == kernels.__name__  # a user's function may not bear other threads
         if not own or self.taken[rows.numpy()].any():
             self.finish()
-        part = max(1, CHUNK_BYTES // max(1, self.values[0].numel()))
+        part = rows_of(self.values)
         pieces = [slice(start, start + part) for start in range(0, len(rows), part)]
         faster = FASTER.get(kernel, kernel)
         tasks = [partial(act, self.values, faster, rows[p], [param[p] for param in params]) for p in pieces]
@@ -60,6 +60,11 @@ class Parts:
         side_by_side(self.waiting, few=int(self.taken.sum()) * self.values[:1].numel() < FEW_BYTES)
         self.waiting = []
         self.taken[:] = False
+
+
+def rows_of(pictures: Tensor) -> int:
+    """How many pictures are a part."""
+    return max(1, CHUNK_BYTES // pictures[0].numel())
 
 
 def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
@@ -96,12 +101,14 @@ def side_by_side(tasks: Sequence[Task], few: bool = False) -> None:
 
 
 def copied(pictures: Tensor) -> Tensor:
-    """A copy, made as `side_by_side` does things."""
-    if pictures.device.type != "cpu":
+    """A copy, made in parts as well."""
+    if pictures.device.type != "cpu" or torch.get_num_threads() < 2 or pictures.numel() < FEW_BYTES:
         return pictures.clone()
-    copies: list[Tensor] = []
-    side_by_side([lambda: copies.append(pictures.clone())], few=pictures.numel() < FEW_BYTES)
-    return copies[0]
+    out = torch.empty_like(pictures)
+    part = rows_of(pictures)
+    pairs = [(out.numpy()[i : i + part], pictures.numpy()[i : i + part]) for i in range(0, len(pictures), part)]
+    side_by_side([partial(np.copyto, *pair) for pair in pairs])
+    return out
 
 
 def drain(queue: deque[Task]) -> None:
