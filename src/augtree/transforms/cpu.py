@@ -8,7 +8,6 @@ number of threads. Kernels for which numpy has a shorter way than torch have a s
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -32,11 +31,11 @@ FEW_BYTES = 1 << 15
 
 
 class Parts:
-    """Works on one batch, in parts that may wait for each other's company."""
+    """Works on one batch, in parts that may run while others are added."""
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
-        self.waiting: list[Task] = []
+        self.running = Running(values)
         self.taken = np.zeros(len(values), bool)
 
     def add(self, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
@@ -44,21 +43,16 @@ class Parts:
         own = kernel.__module__ == kernels.__name__  # a user's function may not bear other threads
         if not own or self.taken[rows.numpy()].any():
             self.finish()
-        part = rows_of(self.values)
-        pieces = [slice(start, start + part) for start in range(0, len(rows), part)]
-        faster = FASTER.get(kernel, kernel)
-        tasks = [partial(act, self.values, faster, rows[p], [param[p] for param in params]) for p in pieces]
-        if own and torch.get_num_threads() > 1:
-            self.waiting += tasks
-            self.taken[rows.numpy()] = True
-        else:
-            for task in tasks:
-                task()
+        faster, part = FASTER.get(kernel, kernel), rows_of(self.values)
+        begin = self.running.begin if own else at_once
+        for start in range(0, len(rows), part):
+            piece = slice(start, start + part)
+            begin(partial(act, self.values, faster, rows, params, piece))
+        self.taken[rows.numpy()] = True
 
     def finish(self) -> None:
-        """Do what waits, on several threads where it is worth their time."""
-        side_by_side(self.waiting, few=int(self.taken.sum()) * self.values[:1].numel() < FEW_BYTES)
-        self.waiting = []
+        """Wait for all that runs."""
+        self.running.finish()
         self.taken[:] = False
 
 
@@ -67,8 +61,9 @@ def rows_of(pictures: Tensor) -> int:
     return max(1, CHUNK_BYTES // pictures[0].numel())
 
 
-def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
-    """One kernel on some rows of the batch."""
+def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor], piece: slice) -> None:
+    """One kernel on some of the rows of the batch."""
+    rows, params = rows[piece], [param[piece] for param in params]
     if len(rows) == 1:
         # By way of numpy, since another thread is not in the caller's inference mode and may not write to its tensors.
         row = torch.from_numpy(values.numpy()[int(rows)][None])
@@ -77,48 +72,53 @@ def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) 
         values.numpy()[rows.numpy()] = kernel(values.index_select(0, rows), *params).numpy()
 
 
-# ---- threads
-
-
-def side_by_side(tasks: Sequence[Task], few: bool = False) -> None:
-    """Do tasks that do not depend on each other, each on one thread; at once where there is little to do.
-
-    Not on the caller's thread: torch would use its own threads there, which spin for milliseconds after every kernel.
-    """
-    threads, queue = torch.get_num_threads(), deque(tasks)
-    if few or threads < 2 or not torch.backends.openmp.is_available():
-        drain(queue)
-        return
-    futures: list[Future[None]] = []
-    try:
-        pool = workers(threads)
-        futures += [pool.submit(drain, queue) for _ in range(min(threads, len(tasks)))]
-    except RuntimeError:  # the interpreter is about to end, or there can be no more threads
-        drain(queue)
-    wait(futures)
-    for future in futures:
-        future.result()
-
-
 def copied(pictures: Tensor) -> Tensor:
     """A copy, made in parts as well."""
-    if pictures.device.type != "cpu" or torch.get_num_threads() < 2 or pictures.numel() < FEW_BYTES:
+    if pictures.device.type != "cpu" or not len(pictures):
         return pictures.clone()
-    out = torch.empty_like(pictures)
-    part = rows_of(pictures)
-    pairs = [(out.numpy()[i : i + part], pictures.numpy()[i : i + part]) for i in range(0, len(pictures), part)]
-    side_by_side([partial(np.copyto, *pair) for pair in pairs])
+    out, part, running = torch.empty_like(pictures), rows_of(pictures), Running(pictures)
+    for start in range(0, len(pictures), part):
+        piece = slice(start, start + part)
+        running.begin(partial(np.copyto, out.numpy()[piece], pictures.numpy()[piece]))
+    running.finish()
     return out
 
 
-def drain(queue: deque[Task]) -> None:
-    """Do tasks until there are none left."""
-    while True:
-        try:
-            task = queue.popleft()
-        except IndexError:
-            return
+# ---- threads
+
+
+class Running:
+    """Tasks that do not depend on each other, each on one thread; one after the other where there is little to do.
+
+    Not on the caller's thread: torch would use its own threads there, which spin for milliseconds after every kernel.
+    """
+
+    def __init__(self, pictures: Tensor) -> None:
+        self.futures: list[Future[None]] = []
+        threads = torch.get_num_threads()
+        self.threads = threads if pictures.numel() > FEW_BYTES and torch.backends.openmp.is_available() else 1
+
+    def begin(self, task: Task) -> None:
+        """Do a task, at once or soon."""
+        if self.threads > 1:
+            try:
+                self.futures.append(workers(self.threads).submit(task))
+                return
+            except RuntimeError:  # the interpreter is about to end, or there can be no more threads
+                self.threads = 1
         task()
+
+    def finish(self) -> None:
+        """Wait for all tasks, and raise what one has raised."""
+        wait(self.futures)
+        done, self.futures = self.futures, []
+        for future in done:
+            future.result()
+
+
+def at_once(task: Task) -> None:
+    """Do a task here."""
+    task()
 
 
 def workers(count: int) -> ThreadPoolExecutor:
