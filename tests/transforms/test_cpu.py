@@ -143,7 +143,7 @@ def test_a_failure_on_a_thread_is_the_callers(three_threads):
     for task in [fail, *[lambda: done.append(1)] * 9]:
         running.begin(task)
     with pytest.raises(ValueError, match="on a thread"):
-        running.finish()
+        running.wait()
     assert len(done) == 9
 
 

@@ -1,8 +1,8 @@
 """How works are done on a CPU: in parts that stay in the cache, on as many threads as torch may use.
 
-Parts of works on different pictures do not depend on each other, so they are put off until a work comes that needs
-one of their pictures, and are then done side by side. Each part writes its own rows: the bytes do not depend on the
-number of threads. Kernels for which numpy has a shorter way than torch have a second form here, of the same bytes.
+Parts of works on different pictures do not depend on each other, so they run side by side until a work comes that
+needs one of their pictures. Each part writes its own rows: the bytes do not depend on the number of threads. Kernels
+that a CPU can do in a shorter way than other devices have a second form here, of the same bytes.
 """
 
 from __future__ import annotations
@@ -33,55 +33,73 @@ FEW_BYTES = 1 << 15
 class Parts:
     """Works on one batch, in parts that may run while others are added."""
 
-    def __init__(self, values: Tensor) -> None:
-        self.values = values
-        self.running = Running(values)
-        self.taken = np.zeros(len(values), bool)
+    def __init__(self, source: Tensor, keep: bool) -> None:
+        """Where the source is to be kept, its rows are copied when they are first written to."""
+        plain = type(source) is Tensor
+        self.source = source
+        self.values = (torch.empty_like(source) if plain else source.clone()) if keep else source
+        self.written = np.full(len(source), not (keep and plain))
+        self.running = Running(source)
+        self.taken = np.zeros(len(source), bool)
 
     def add(self, kernel: Kernel, rows: Tensor, params: Sequence[Tensor]) -> None:
         """Do a kernel on some rows, at once or by the time of `finish`."""
         own = kernel.__module__ == kernels.__name__  # a user's function may not bear other threads
-        if not own or self.taken[rows.numpy()].any():
-            self.finish()
-        faster, part = FASTER.get(kernel, kernel), rows_of(self.values)
+        which = rows.numpy()
+        if not own or self.taken[which].any():
+            self.wait()
+        form = FASTER.get(kernel, kernel)
         begin = self.running.begin if own else at_once
+        part, fresh = rows_of(self.values), ~self.written[which]
         for start in range(0, len(rows), part):
-            piece = slice(start, start + part)
-            begin(partial(act, self.values, faster, rows, params, piece))
-        self.taken[rows.numpy()] = True
+            p = slice(start, start + part)
+            begin(partial(act, self.source, self.values, fresh[p], form, rows[p], [param[p] for param in params]))
+        self.taken[which] = self.written[which] = True
 
-    def finish(self) -> None:
+    def wait(self) -> None:
         """Wait for all that runs."""
-        self.running.finish()
+        self.running.wait()
         self.taken[:] = False
+
+    def finish(self) -> Tensor:
+        """The batch, with all that was added done."""
+        rest, part = np.flatnonzero(~self.written), rows_of(self.values)
+        for start in range(0, len(rest), part):
+            self.running.begin(partial(copy, self.source, self.values, rest[start : start + part]))
+        self.written[:] = True
+        self.wait()
+        return self.values
 
 
 def rows_of(pictures: Tensor) -> int:
     """How many pictures are a part."""
-    return max(1, CHUNK_BYTES // pictures[0].numel())
+    return max(1, CHUNK_BYTES // max(1, pictures[:1].numel()))
 
 
-def act(values: Tensor, kernel: Kernel, rows: Tensor, params: Sequence[Tensor], piece: slice) -> None:
-    """One kernel on some of the rows of the batch."""
-    rows, params = rows[piece], [param[piece] for param in params]
-    if len(rows) == 1:
-        # By way of numpy, since another thread is not in the caller's inference mode and may not write to its tensors.
-        row = torch.from_numpy(values.numpy()[int(rows)][None])
-        row.copy_(kernel(row, *params))
-    else:  # torch's own indexing moves byte by byte
-        values.numpy()[rows.numpy()] = kernel(values.index_select(0, rows), *params).numpy()
+def act(
+    source: Tensor, values: Tensor, fresh: NDArray[np.bool_], kernel: Kernel, rows: Tensor, params: Sequence[Tensor]
+) -> None:
+    """One kernel on some rows of the batch; those that are fresh come from its source.
+
+    All is written by way of numpy: another thread is not in the caller's inference mode and may not write to its
+    tensors, and torch's own indexing moves byte by byte.
+    """
+    which = rows.numpy()
+    if len(which) == 1:
+        origin = source if fresh[0] else values
+        done = kernel(torch.from_numpy(origin.numpy()[which[0]][None]), *params)
+        torch.from_numpy(values.numpy()[which[0]][None]).copy_(done)
+        return
+    if not fresh.all():
+        copy(source, values, which[fresh])
+        source = values
+    values.numpy()[which] = kernel(source.index_select(0, rows), *params).numpy()
 
 
-def copied(pictures: Tensor) -> Tensor:
-    """A copy, made in parts as well."""
-    if pictures.device.type != "cpu" or not len(pictures):
-        return pictures.clone()
-    out, part, running = torch.empty_like(pictures), rows_of(pictures), Running(pictures)
-    for start in range(0, len(pictures), part):
-        piece = slice(start, start + part)
-        running.begin(partial(np.copyto, out.numpy()[piece], pictures.numpy()[piece]))
-    running.finish()
-    return out
+def copy(source: Tensor, values: Tensor, rows: NDArray[np.int64]) -> None:
+    """Copy rows of the source."""
+    for row in rows.tolist():
+        values.numpy()[row] = source.numpy()[row]
 
 
 # ---- threads
@@ -108,7 +126,7 @@ class Running:
                 self.threads = 1
         task()
 
-    def finish(self) -> None:
+    def wait(self) -> None:
         """Wait for all tasks, and raise what one has raised."""
         wait(self.futures)
         done, self.futures = self.futures, []

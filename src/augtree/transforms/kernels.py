@@ -36,7 +36,7 @@ def solarize(pictures: Tensor, threshold: Tensor) -> Tensor:
 
 def posterize(pictures: Tensor, bits: Tensor) -> Tensor:
     """Keep the highest bits of every value."""
-    return pictures & column(256 - 2 ** (8 - bits)).to(torch.uint8)
+    return pictures & column(torch.full_like(bits, 255) << (8 - bits)).to(torch.uint8)
 
 
 def blend(degenerate: Tensor, pictures: Tensor, factor: Tensor) -> Tensor:

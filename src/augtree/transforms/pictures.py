@@ -20,7 +20,7 @@ from torch import Tensor
 
 from augtree.errors import InputError
 from augtree.transforms import kernels
-from augtree.transforms.cpu import Parts, copied
+from augtree.transforms.cpu import Parts
 
 Array = NDArray[Any]
 Kernel = Callable[..., Tensor]
@@ -109,33 +109,34 @@ class Pictures:
         """Run the plan; the batch it was made from stays as it is."""
         works = [work for slot in plan for work in slot if len(work.rows) or work.changes]
         mixing = any(work.partners is not None for work in works)
-        if self.values is self.original or mixing:  # what partners are taken from must not be written to
-            self.values = copied(self.values)
+        # The batch that came, and what partners are taken from, must not be written to.
+        parts = self.parts(self.values is self.original or mixing)
         arrays = [
             array
             for work in works
             for array in (work.rows, *work.params, *([] if work.partners is None else [work.partners]))
         ]
         tensors = iter(uploaded(arrays, self.values.device))
-        parts = Parts(self.values)
         for work in works:
             rows = next(tensors)
             params = [next(tensors) for _ in work.params]
             if work.partners is not None:
                 params.insert(0, self.source.index_select(0, next(tensors)))
             if work.changes:
-                parts.finish()
+                self.values = parts.finish()
                 pictures = self.values if work.changes == "shape" else self.result()
                 self.source = work.kernel(pictures, *params).contiguous()
-                self.values = copied(self.source) if mixing else self.source
-                parts = Parts(self.values)
-            elif self.values.device.type == "cpu":
-                parts.add(work.kernel, rows, params)
+                self.values = self.source
+                parts = self.parts(mixing)
             else:
-                put(self.values, rows, work.kernel(self.values.index_select(0, rows), *params))
+                parts.add(work.kernel, rows, params)
             self.touched[work.rows] = True
-        parts.finish()
+        self.values = parts.finish()
         return self.result()
+
+    def parts(self, keep: bool) -> Parts | OnDevice:
+        """What does works on the values, which are kept as they are where that is asked for."""
+        return (Parts if self.values.device.type == "cpu" else OnDevice)(self.values, keep)
 
     def result(self) -> Tensor:
         """The pictures in the type they came in; what no kernel touched comes back to the bit."""
@@ -155,13 +156,24 @@ class Pictures:
         return pictures.contiguous(memory_format=torch.channels_last)
 
 
-def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
-    """values[rows] = done, at the speed of memory: torch's own indexing moves byte by byte."""
-    if values[0].numel() % 8 == 0:
-        words = (tensor.contiguous().view(len(tensor), -1).view(torch.int64) for tensor in (values, done))
-        next(words).index_copy_(0, rows, next(words))
-    else:
-        values.index_copy_(0, rows, done)
+class OnDevice:
+    """Works on one batch that lies on an accelerator."""
+
+    def __init__(self, source: Tensor, keep: bool) -> None:
+        self.values = source.clone() if keep else source
+
+    def add(self, kernel: Kernel, rows: Tensor, params: list[Tensor]) -> None:
+        """Do a kernel on some rows."""
+        done = kernel(self.values.index_select(0, rows), *params)
+        if self.values[0].numel() % 8:
+            self.values.index_copy_(0, rows, done)
+        else:  # at the speed of memory: torch's own indexing moves byte by byte
+            words = (tensor.contiguous().view(len(tensor), -1).view(torch.int64) for tensor in (self.values, done))
+            next(words).index_copy_(0, rows, next(words))
+
+    def finish(self) -> Tensor:
+        """The batch, with all that was added done."""
+        return self.values
 
 
 def check_pictures(batch: Tensor) -> Tensor:
