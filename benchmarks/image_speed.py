@@ -11,7 +11,8 @@ way from and to an array. torchvision v2 gets uint8 tensors, kornia float tensor
 draw one operation a call (torchvision's "mixed" is its own TrivialAugmentWide; the rest is their functions, chosen in
 Python). Albumentations gets and returns uint8 arrays [H,W,C]; its transforms are called without a pipeline around
 them, which is faster, and draw magnitudes of the same ranges themselves. All sides have one thread, but "augtree,
-2 threads". On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less work, not the same.
+2 threads". On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less work, not the
+same.
 """
 
 from __future__ import annotations
@@ -193,7 +194,11 @@ def main() -> None:
         for r in rows
     ]
     print(table(["work", "batch", "augtree ms", *(f"{name} ms" for name in names)], body))
-    versions = {name: __import__(name).__version__ for name in ("PIL", "torchvision", "kornia", "albumentations", "cv2") if available(name)}
+    versions = {
+        name: __import__(name).__version__
+        for name in ("PIL", "torchvision", "kornia", "albumentations", "cv2")
+        if available(name)
+    }
     content = {"machine": machine(1), "versions": versions, "rows": rows}
     print(f"\nwritten to {write('image_speed', content, options.out)}")
 

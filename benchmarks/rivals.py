@@ -146,7 +146,7 @@ def kornia(name: str, picture: Any, value: float) -> Any:
 
 
 def albumentations(wide: bool) -> Operate:
-    """Its transforms draw their values themselves, up to those of augtree's operations (at level 0.6 where not wide)."""
+    """Its transforms draw their values themselves, up to those of augtree's operations, at level 0.6 unless wide."""
     import math
 
     import albumentations as A

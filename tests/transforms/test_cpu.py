@@ -10,11 +10,20 @@ import torch
 
 import augtree as at
 from augtree.keys import Key
-from augtree.transforms import Chain, ColorDistortion, Flip, GaussianBlur, QuarterTurn, RandomCrop, TrivialAugment
-from augtree.transforms import cpu, kernels
+from augtree.transforms import (
+    Chain,
+    ColorDistortion,
+    Flip,
+    GaussianBlur,
+    QuarterTurn,
+    RandomCrop,
+    TrivialAugment,
+    cpu,
+    kernels,
+)
 from augtree.transforms.automatic import KINDS
 from augtree.transforms.base import apply_to_pictures
-from augtree.transforms.pictures import Pictures, Shape
+from augtree.transforms.pictures import Pictures, Shape, Work
 from support import pillow_reference as pillow
 from support.pillow_reference import SIZES
 
@@ -62,12 +71,14 @@ def test_shears_and_shifts_further_than_the_picture():
     rng = np.random.default_rng(0)
     count, one = len(pictures), 1 << 16
     for reach in (one, 20 * one):
-        b, c, f = rng.integers(-reach, reach, (3, count))
-        still = np.zeros_like(b)
-        table = torch.from_numpy(np.stack([still + one, b, c, still, still + one, f], axis=1))
-        table[::5, 3] = 7000  # among those whose lines only move, some whose lines bend
-        fill = torch.arange(count)
-        assert torch.equal(cpu.warp(pictures, table, fill), kernels.warp(pictures, table, fill))
+        b, c, d, f = rng.integers(-reach, reach, (4, count))
+        form = np.arange(count) % 3  # lines move, columns move, neither
+        columns = [one, b * (form != 1), np.where(form == 1, 40000, c), d * (form != 0), one, f]
+        table = torch.from_numpy(np.stack([np.broadcast_to(column, count) for column in columns], axis=1))
+        work = Work(kernels.warp, np.arange(count), (table.numpy(), np.arange(count)))
+        expected = kernels.warp(pictures, table, torch.arange(count))
+        assert torch.equal(Pictures(pictures).do([[work]]), expected)
+        assert [len(rows) for _, rows in cpu.forms(kernels.warp, count, [table])] == [8, 8, 8]
 
 
 POLICIES = [

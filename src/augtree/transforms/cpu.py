@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Barrier, Lock
-from typing import Any
 
 import numpy as np
 import torch
@@ -48,12 +47,11 @@ class Parts:
         which = rows.numpy()
         if not own or self.taken[which].any():
             self.wait()
-        form = FASTER.get(kernel, kernel)
         begin = self.running.begin if own else at_once
-        part, fresh = rows_of(self.values), ~self.written[which]
-        for start in range(0, len(rows), part):
-            p = slice(start, start + part)
-            begin(partial(act, self.source, self.values, fresh[p], form, rows[p], [param[p] for param in params]))
+        for form, some in forms(kernel, len(rows), params):
+            for part in some.split(rows_of(self.values)):
+                fresh = ~self.written[which[part.numpy()]]
+                begin(partial(act, self.source, self.values, fresh, form, rows[part], [p[part] for p in params]))
         self.taken[which] = self.written[which] = True
 
     def wait(self) -> None:
@@ -140,10 +138,10 @@ def at_once(task: Task) -> None:
 
 
 def workers(count: int) -> ThreadPoolExecutor:
-    """The process's threads, at least so many; in each, torch uses that thread alone."""
+    """The process's threads, so many; in each, torch uses that thread alone."""
     global _WORKERS
     with _LOCK:
-        if _WORKERS is None or _WORKERS[1] < count:
+        if _WORKERS is None or _WORKERS[1] != count:
             pool = ThreadPoolExecutor(count, "augtree")
             ready = Barrier(count + 1)
             before = torch.get_num_threads()
@@ -182,39 +180,54 @@ if hasattr(os, "register_at_fork"):
 # ---- kernels
 
 
-def warp(pictures: Tensor, coefficients: Tensor, fill: Tensor) -> Tensor:
-    """`kernels.warp`, where lines that only move are copied as a whole."""
-    a, b, c, d, e, f = coefficients.numpy().T
-    rigid = (a == 1 << 16) & (d == 0) & (e == 1 << 16)
-    if rigid.all():
-        return slide(pictures, b, c, f, fill)
-    if not rigid.any():
-        return kernels.warp(pictures, coefficients, fill)
-    out = torch.empty_like(pictures)
-    for some, form in ((rigid, warp), (~rigid, kernels.warp)):
-        rows = torch.from_numpy(np.flatnonzero(some))
-        done = form(pictures.index_select(0, rows), coefficients[rows], fill[rows])
-        out.numpy()[some] = done.numpy()
-    return out
+def forms(kernel: Kernel, count: int, params: Sequence[Tensor]) -> list[tuple[Kernel, Tensor]]:
+    """In which form a kernel is done on which of its rows."""
+    if kernel is not kernels.warp:
+        return [(FASTER.get(kernel, kernel), torch.arange(count))]
+    a, b, c, d, e, _ = params[0].numpy().T
+    upright = (a == 1 << 16) & (e == 1 << 16)
+    lines = upright & (d == 0)
+    columns = upright & ~lines & (b == 0) & (c >> 16 == 0)
+    masks = {move_lines: lines, move_columns: columns, kernels.warp: ~lines & ~columns}
+    return [(form, torch.from_numpy(np.flatnonzero(mask))) for form, mask in masks.items() if mask.any()]
 
 
-def slide(pictures: Tensor, b: NDArray[Any], c: NDArray[Any], f: NDArray[Any], fill: Tensor) -> Tensor:
-    """Take pixel (x, y) from (x + (by + c >> 16), y + (f >> 16))."""
+def move_lines(pictures: Tensor, coefficients: Tensor, fill: Tensor) -> Tensor:
+    """`kernels.warp` where pixel (x, y) comes from (x + (by + c >> 16), y + (f >> 16)): copies of whole lines."""
     count, channels, height, width = pictures.shape
+    _, b, c, _, _, f = (each[:, None] for each in coefficients.numpy().T)
     ys = np.arange(height)
-    shift = np.clip((b[:, None] * ys + c[:, None]) >> 16, -width, width)
+    shift = np.clip((b * ys + c) >> 16, -width, width)
     left, right = max(0, -int(shift.min())), max(0, int(shift.max()))
-    line = left + width + right
     # Each plane has one more line, of the fill colour, for what comes from above or below.
-    framed = np.empty((count, channels, height + 1, line), np.uint8)
-    framed[:] = fill.numpy().astype(np.uint8)[:, None, None, None]
-    framed[:, :, :height, left : left + width] = pictures.numpy()
-    source = ys + (f[:, None] >> 16)
-    inside = (source >= 0) & (source < height)
-    plane = np.arange(count * channels).reshape(count, channels, 1) * (height + 1)
-    starts = (plane + np.where(inside, source, height)[:, None]) * line + (shift + left)[:, None]
-    windows = as_strided(framed.reshape(-1), (framed.size - width + 1, width), (1, 1), writeable=False)
+    canvas = framed(pictures, fill, (0, 1), (left, right))
+    source = ys + (f >> 16)
+    source = np.where((source >= 0) & (source < height), source, height)
+    planes = np.arange(count * channels).reshape(count, channels, 1) * (height + 1)
+    starts = (planes + source[:, None]) * canvas.shape[3] + (shift + left)[:, None]
+    windows = as_strided(canvas.reshape(-1), (canvas.size - width + 1, width), (1, 1), writeable=False)
     return torch.from_numpy(windows[starts])
+
+
+def move_columns(pictures: Tensor, coefficients: Tensor, fill: Tensor) -> Tensor:
+    """`kernels.warp` where pixel (x, y) comes from (x, y + (dx + f >> 16))."""
+    count, channels, height, width = pictures.shape
+    _, _, _, d, _, f = (each[:, None] for each in coefficients.numpy().T)
+    shift = np.clip((d * np.arange(width) + f) >> 16, -height, height)
+    above, below = max(0, -int(shift.min())), max(0, int(shift.max()))
+    canvas = torch.from_numpy(framed(pictures, fill, (above, below), (0, 0))).flatten(2)
+    source = (shift + above)[:, None] * width + np.arange(height * width).reshape(height, width)
+    which = torch.from_numpy(source).view(count, 1, -1).expand(-1, channels, -1)
+    return canvas.gather(2, which).view_as(pictures)
+
+
+def framed(pictures: Tensor, fill: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> NDArray[np.uint8]:
+    """The pictures with margins: above and below, left and right."""
+    count, channels, height, width = pictures.shape
+    canvas = np.empty((count, channels, sum(rows) + height, sum(columns) + width), np.uint8)
+    canvas[:] = fill.numpy().astype(np.uint8)[:, None, None, None]
+    canvas[:, :, rows[0] : rows[0] + height, columns[0] : columns[0] + width] = pictures.numpy()
+    return canvas
 
 
 def quarter_turn(pictures: Tensor, quarters: Tensor) -> Tensor:
@@ -236,11 +249,10 @@ def by_channel(kernel: Kernel, pictures: Tensor, *params: Tensor) -> Tensor:
 
 
 FASTER: dict[Kernel, Kernel] = {
-    kernels.warp: warp,
     kernels.quarter_turn: quarter_turn,
     **{
         kernel: partial(by_channel, kernel)
         for kernel in (kernels.gaussian_blur, kernels.resize, kernels.sobel, kernels.sharpness)
     },
 }
-"""The second forms of kernels."""
+"""The second forms of kernels, `warp`'s apart."""
