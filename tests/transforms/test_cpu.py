@@ -78,7 +78,7 @@ def test_shears_and_shifts_further_than_the_picture():
         work = Work(kernels.warp, np.arange(count), (table.numpy(), np.arange(count)))
         expected = kernels.warp(pictures, table, torch.arange(count))
         assert torch.equal(Pictures(pictures).do([[work]]), expected)
-        assert [len(rows) for _, rows in cpu.forms(kernels.warp, count, [table])] == [8, 8, 8]
+        assert [len(rows) for _, rows in cpu.forms(kernels.warp, [table])] == [8, 8, 8]
 
 
 POLICIES = [

@@ -48,10 +48,13 @@ class Parts:
         if not own or self.taken[which].any():
             self.wait()
         begin = self.running.begin if own else at_once
-        for form, some in forms(kernel, len(rows), params):
-            for part in some.split(rows_of(self.values)):
-                fresh = ~self.written[which[part.numpy()]]
-                begin(partial(act, self.source, self.values, fresh, form, rows[part], [p[part] for p in params]))
+        size = rows_of(self.values)
+        for form, some in forms(kernel, params):
+            count = len(rows) if some is None else len(some)
+            for part in (slice(start, start + size) for start in range(0, count, size)):
+                piece = part if some is None else some[part]
+                fresh = ~self.written[which[piece]]
+                begin(partial(act, self.source, self.values, fresh, form, rows[piece], [p[piece] for p in params]))
         self.taken[which] = self.written[which] = True
 
     def wait(self) -> None:
@@ -180,16 +183,16 @@ if hasattr(os, "register_at_fork"):
 # ---- kernels
 
 
-def forms(kernel: Kernel, count: int, params: Sequence[Tensor]) -> list[tuple[Kernel, Tensor]]:
-    """In which form a kernel is done on which of its rows."""
+def forms(kernel: Kernel, params: Sequence[Tensor]) -> list[tuple[Kernel, NDArray[np.int64] | None]]:
+    """In which form a kernel is done on which of its rows, or on all."""
     if kernel is not kernels.warp:
-        return [(FASTER.get(kernel, kernel), torch.arange(count))]
+        return [(FASTER.get(kernel, kernel), None)]
     a, b, c, d, e, _ = params[0].numpy().T
     upright = (a == 1 << 16) & (e == 1 << 16)
     lines = upright & (d == 0)
     columns = upright & ~lines & (b == 0) & (c >> 16 == 0)
     masks = {move_lines: lines, move_columns: columns, kernels.warp: ~lines & ~columns}
-    return [(form, torch.from_numpy(np.flatnonzero(mask))) for form, mask in masks.items() if mask.any()]
+    return [(form, np.flatnonzero(mask)) for form, mask in masks.items() if mask.any()]
 
 
 def move_lines(pictures: Tensor, coefficients: Tensor, fill: Tensor) -> Tensor:

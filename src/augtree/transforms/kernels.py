@@ -40,7 +40,7 @@ def posterize(pictures: Tensor, bits: Tensor) -> Tensor:
 
 
 def blend(degenerate: Tensor, pictures: Tensor, factor: Tensor) -> Tensor:
-    """Pillow's Image.blend(degenerate, pictures, factor), whole numbers held in floats."""
+    """Pillow's Image.blend(degenerate, pictures, factor), whole numbers; pictures in floats are written over."""
     out = pictures.float().sub_(degenerate).mul_(column(factor)).add_(degenerate)
     return to_bytes(out.clamp_(0, 255))
 
@@ -50,29 +50,31 @@ def brightness(pictures: Tensor, factor: Tensor) -> Tensor:
     return to_bytes(pictures.float().mul_(column(factor)).clamp_(0, 255))
 
 
-def grey(pictures: Tensor) -> Tensor:
-    """[n,1,H,W] float, whole numbers: Pillow's convert("L"); for other channel counts than 3 the rounded mean."""
-    if pictures.shape[1] == 1:
-        return pictures.float()
-    values = pictures.to(torch.int32)
-    if pictures.shape[1] != 3:
-        channels = pictures.shape[1]
-        return ((2 * values.sum(1, keepdim=True) + channels) // (2 * channels)).float()
-    total = values[:, :1] * 19595
-    total.add_(values[:, 1:2], alpha=38470).add_(values[:, 2:], alpha=7471).add_(0x8000)
-    return total.bitwise_right_shift_(16).float()
+def grey(values: Tensor) -> Tensor:
+    """[n,1,H,W]: Pillow's convert("L"), for other channel counts than 3 the rounded mean. All whole numbers in floats.
+
+    Floats hold the sums exactly: 65536 * 255.5 is less than 2^24.
+    """
+    channels = values.shape[1]
+    if channels == 3:
+        total = values[:, :1] * 19595
+        total.add_(values[:, 1:2], alpha=38470).add_(values[:, 2:], alpha=7471).add_(0x8000)
+        return total.mul_(1 / 65536).floor_()
+    total = values.to(torch.int32).sum(1, keepdim=True)
+    return ((2 * total + channels) // (2 * channels)).float()
 
 
 def contrast(pictures: Tensor, factor: Tensor) -> Tensor:
     """Blend with the mean grey."""
-    count = pictures.shape[2] * pictures.shape[3]
-    total = grey(pictures).sum((1, 2, 3), dtype=torch.float64).long()
-    return blend(column((2 * total + count) // (2 * count)).float(), pictures, factor)
+    count, values = pictures.shape[2] * pictures.shape[3], pictures.float()
+    total = grey(values).sum((1, 2, 3), dtype=torch.float64).long()
+    return blend(column((2 * total + count) // (2 * count)).float(), values, factor)
 
 
 def color(pictures: Tensor, factor: Tensor) -> Tensor:
     """Blend with the grey picture."""
-    return blend(grey(pictures), pictures, factor)
+    values = pictures.float()
+    return blend(grey(values), values, factor)
 
 
 def hue(pictures: Tensor, turn: Tensor) -> Tensor:
@@ -324,7 +326,7 @@ def pair(pictures: Tensor, partners: Tensor, weight: Tensor) -> Tensor:
 
 def grey_out(pictures: Tensor) -> Tensor:
     """The grey picture in every channel."""
-    return grey(pictures).to(torch.uint8).expand_as(pictures)
+    return grey(pictures.float()).to(torch.uint8).expand_as(pictures)
 
 
 def normalize(pictures: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
