@@ -73,7 +73,7 @@ def test_shears_and_shifts_further_than_the_picture():
     for reach in (one, 20 * one):
         b, c, d, f = rng.integers(-reach, reach, (4, count))
         form = np.arange(count) % 3  # lines move, columns move, neither
-        columns = [one, b * (form != 1), np.where(form == 1, 40000, c), d * (form != 0), one, f]
+        columns = [one, b * (form == 0), np.choose(form, [c, 40000, 70000 + abs(c)]), d * (form != 0), one, f]
         table = torch.from_numpy(np.stack([np.broadcast_to(column, count) for column in columns], axis=1))
         work = Work(kernels.warp, np.arange(count), (table.numpy(), np.arange(count)))
         expected = kernels.warp(pictures, table, torch.arange(count))

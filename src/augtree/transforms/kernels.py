@@ -51,9 +51,9 @@ def brightness(pictures: Tensor, factor: Tensor) -> Tensor:
 
 
 def grey(values: Tensor) -> Tensor:
-    """[n,1,H,W]: Pillow's convert("L"), for other channel counts than 3 the rounded mean. All whole numbers in floats.
+    """[n,1,H,W]: Pillow's convert("L"), for other channel counts than 3 the rounded mean.
 
-    Floats hold the sums exactly: 65536 * 255.5 is less than 2^24.
+    Whole numbers in floats, which hold the sums exactly: 65536 * 255.5 is less than 2^24.
     """
     channels = values.shape[1]
     if channels == 3:
