@@ -50,7 +50,7 @@ docs-serve: $(VENV)/.ready
 # The other libraries live apart: torchvision breaks other packages beside a torch build without CUDA.
 .venv-bench/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph]"
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[cli,graph]" albumentations opencv-python-headless
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt torchvision kornia==0.9.0 kornia_rs==0.2.0
 	touch $@
 

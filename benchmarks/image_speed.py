@@ -1,6 +1,6 @@
 """Mixed batches of pictures (each its own operation and magnitude) and whole trees, against other libraries.
 
-    make bench                                      # CPU, one thread: Pillow, torchvision v2, kornia
+    make bench                                      # CPU: Pillow, torchvision v2, kornia, Albumentations
     python benchmarks/image_speed.py --device cuda  # GPU
 
 What is timed:
@@ -9,7 +9,10 @@ What is timed:
 augtree gets and returns a uint8 tensor. "Pillow" gets and returns Pillow images; "Pillow, arrays" also pays for the
 way from and to an array. torchvision v2 gets uint8 tensors, kornia float tensors, one picture at a time, since both
 draw one operation a call (torchvision's "mixed" is its own TrivialAugmentWide; the rest is their functions, chosen in
-Python). On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less work, not the same.
+Python). Albumentations gets and returns uint8 arrays [H,W,C]; its transforms are called without a pipeline around
+them, which is faster, and draw magnitudes of the same ranges themselves. All sides have one thread, but "augtree,
+2 threads". On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less work, not the
+same.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from augtree.transforms import images
 from measure import RESULTS, machine, side_by_side, summary, table, write
 from torchvision_beside_cpu_torch import prepare
 
-SIZES = {32: 256, 96: 128, 224: 32}
+SIZES = {32: 256, 96: 128, 224: 32, 512: 16}
 """Pixels and pictures a batch, on the CPU."""
 
 
@@ -53,6 +56,14 @@ def available(name: str) -> bool:
 Side = Callable[[], object]
 
 
+def on_threads(threads: int, policy: Any, batch: torch.Tensor) -> torch.Tensor:
+    """The batch augmented while torch may use this many threads."""
+    torch.set_num_threads(threads)
+    done: torch.Tensor = policy(batch)
+    torch.set_num_threads(1)
+    return done
+
+
 def cpu_sides(batch: torch.Tensor, one: Callable[[Any, Any], Any], policy: Any) -> dict[str, Side]:
     """The libraries at the same work; `one(operate, picture)` does one picture."""
     from PIL import Image
@@ -67,6 +78,7 @@ def cpu_sides(batch: torch.Tensor, one: Callable[[Any, Any], Any], policy: Any) 
 
     sides: dict[str, Side] = {
         "augtree": partial(policy, batch),
+        "augtree, 2 threads": partial(on_threads, 2, policy, batch),
         "Pillow": lambda: [one(rivals.pillow, picture) for picture in pictures],
         "Pillow, arrays": partial(by_array, rivals.pillow),
     }
@@ -78,6 +90,9 @@ def cpu_sides(batch: torch.Tensor, one: Callable[[Any, Any], Any], policy: Any) 
         sides["torchvision v2"] = lambda: torch.stack([each(picture) for picture in singles])
     if available("kornia"):
         sides["kornia"] = lambda: torch.cat([one(rivals.kornia, picture) for picture in floats])
+    if available("albumentations"):
+        operate = rivals.albumentations(wide=isinstance(policy, at.transforms.TrivialAugment))
+        sides["Albumentations"] = lambda: [one(operate, array) for array in arrays]
     return sides
 
 
@@ -175,11 +190,15 @@ def main() -> None:
     names = [name for name in rows[0]["times"] if name != "augtree"]
     body = [
         [r["work"], f"{r['pictures']} x {r['pixels']} px", f"{r['times']['augtree']['ms']:.2f}"]
-        + [f"{r['times'][n]['ms']:.1f} ({r['ratios'][n]:.1f}x)" for n in names]
+        + [f"{r['times'][n]['ms']:.1f} ({r['ratios'][n]:.2f}x)" for n in names]
         for r in rows
     ]
     print(table(["work", "batch", "augtree ms", *(f"{name} ms" for name in names)], body))
-    versions = {name: __import__(name).__version__ for name in ("PIL", "torchvision", "kornia") if available(name)}
+    versions = {
+        name: __import__(name).__version__
+        for name in ("PIL", "torchvision", "kornia", "albumentations", "cv2")
+        if available(name)
+    }
     content = {"machine": machine(1), "versions": versions, "rows": rows}
     print(f"\nwritten to {write('image_speed', content, options.out)}")
 

@@ -1,4 +1,4 @@
-"""The same operations, one picture at a time, by Pillow, torchvision v2 and kornia.
+"""The same operations, one picture at a time, by Pillow, torchvision v2, kornia and Albumentations.
 
 `operate(name, picture, value)` for each library, with the parameter that augtree's operation of that name has.
 """
@@ -143,3 +143,41 @@ def kornia(name: str, picture: Any, value: float) -> Any:
         case "Contrast":
             return enhance.adjust_contrast(picture, value)
     return enhance.sharpness(picture, value)
+
+
+def albumentations(wide: bool) -> Operate:
+    """Its transforms draw their values themselves, up to those of augtree's operations, at level 0.6 unless wide."""
+    import math
+
+    import albumentations as A
+    import cv2
+
+    cv2.setNumThreads(1)
+    nearest: Any = {"interpolation": cv2.INTER_NEAREST, "border_mode": cv2.BORDER_CONSTANT, "fill": GREY, "p": 1.0}
+    level = 1.0 if wide else 0.6
+    slant = math.degrees(math.atan(0.99 if wide else 0.3 * level))
+    turn, factor = (135.0, 0.99) if wide else (30 * level, 0.9 * level)
+    shift: Any = ("translate_px", 32) if wide else ("translate_percent", 150 / 331 * level)
+    none, one = (0, 0), (1.0, 1.0)
+
+    def jitter(name: str) -> Any:
+        still = dict.fromkeys(("brightness", "contrast", "saturation"), one) | {"hue": (0.0, 0.0)}
+        return A.ColorJitter(**{**still, name: (1 - factor, 1 + factor)}, p=1.0)
+
+    transforms = {
+        "ShearX": A.Affine(shear={"x": (-slant, slant), "y": none}, **nearest),
+        "ShearY": A.Affine(shear={"x": none, "y": (-slant, slant)}, **nearest),
+        "TranslateX": A.Affine(**{shift[0]: {"x": (-shift[1], shift[1]), "y": none}}, **nearest),
+        "TranslateY": A.Affine(**{shift[0]: {"x": none, "y": (-shift[1], shift[1])}}, **nearest),
+        "Rotate": A.Rotate(limit=(-turn, turn), **nearest),
+        "AutoContrast": A.AutoContrast(method="pil", p=1.0),
+        "Invert": A.InvertImg(p=1.0),
+        "Equalize": A.Equalize(mode="cv", p=1.0),
+        "Solarize": A.Solarize(threshold_range=(1 - level, 1.0), p=1.0),
+        "Posterize": A.Posterize(num_bits=(2, 8) if wide else (6, 8), p=1.0),
+        "Contrast": jitter("contrast"),
+        "Color": jitter("saturation"),
+        "Brightness": jitter("brightness"),
+        "Sharpness": A.Sharpen(p=1.0),
+    }
+    return lambda name, picture, _: transforms[name](image=picture)["image"]

@@ -20,8 +20,8 @@ from augtree.transforms import (
     Rotation,
     SamplePairing,
     TrivialAugment,
+    cpu,
     kernels,
-    pictures,
 )
 from augtree.transforms.pictures import Pictures, Shape, Work, merged
 
@@ -39,7 +39,7 @@ def test_the_same_bytes_whatever_the_batch_is_split_into(noise):
 
 def test_the_size_of_the_parts_changes_nothing(noise, monkeypatch):
     whole = TrivialAugment()(noise, seed=3)
-    monkeypatch.setattr(pictures, "CHUNK_BYTES", 5000)
+    monkeypatch.setattr(cpu, "CHUNK_BYTES", 5000)
     assert torch.equal(TrivialAugment()(noise, seed=3), whole)
 
 

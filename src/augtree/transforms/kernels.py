@@ -36,11 +36,11 @@ def solarize(pictures: Tensor, threshold: Tensor) -> Tensor:
 
 def posterize(pictures: Tensor, bits: Tensor) -> Tensor:
     """Keep the highest bits of every value."""
-    return pictures & column(256 - 2 ** (8 - bits)).to(torch.uint8)
+    return pictures & column(torch.full_like(bits, 255) << (8 - bits)).to(torch.uint8)
 
 
 def blend(degenerate: Tensor, pictures: Tensor, factor: Tensor) -> Tensor:
-    """Pillow's Image.blend(degenerate, pictures, factor), whole numbers held in floats."""
+    """Pillow's Image.blend(degenerate, pictures, factor), whole numbers; pictures in floats are written over."""
     out = pictures.float().sub_(degenerate).mul_(column(factor)).add_(degenerate)
     return to_bytes(out.clamp_(0, 255))
 
@@ -50,29 +50,31 @@ def brightness(pictures: Tensor, factor: Tensor) -> Tensor:
     return to_bytes(pictures.float().mul_(column(factor)).clamp_(0, 255))
 
 
-def grey(pictures: Tensor) -> Tensor:
-    """[n,1,H,W] float, whole numbers: Pillow's convert("L"); for other channel counts than 3 the rounded mean."""
-    if pictures.shape[1] == 1:
-        return pictures.float()
-    values = pictures.to(torch.int32)
-    if pictures.shape[1] != 3:
-        channels = pictures.shape[1]
-        return ((2 * values.sum(1, keepdim=True) + channels) // (2 * channels)).float()
-    total = values[:, :1] * 19595
-    total.add_(values[:, 1:2], alpha=38470).add_(values[:, 2:], alpha=7471).add_(0x8000)
-    return total.bitwise_right_shift_(16).float()
+def grey(values: Tensor) -> Tensor:
+    """[n,1,H,W]: Pillow's convert("L"), for other channel counts than 3 the rounded mean.
+
+    Whole numbers in floats, which hold the sums exactly: 65536 * 255.5 is less than 2^24.
+    """
+    channels = values.shape[1]
+    if channels == 3:
+        total = values[:, :1] * 19595
+        total.add_(values[:, 1:2], alpha=38470).add_(values[:, 2:], alpha=7471).add_(0x8000)
+        return total.mul_(1 / 65536).floor_()
+    total = values.to(torch.int32).sum(1, keepdim=True)
+    return ((2 * total + channels) // (2 * channels)).float()
 
 
 def contrast(pictures: Tensor, factor: Tensor) -> Tensor:
     """Blend with the mean grey."""
-    count = pictures.shape[2] * pictures.shape[3]
-    total = grey(pictures).sum((1, 2, 3), dtype=torch.float64).long()
-    return blend(column((2 * total + count) // (2 * count)).float(), pictures, factor)
+    count, values = pictures.shape[2] * pictures.shape[3], pictures.float()
+    total = grey(values).sum((1, 2, 3), dtype=torch.float64).long()
+    return blend(column((2 * total + count) // (2 * count)).float(), values, factor)
 
 
 def color(pictures: Tensor, factor: Tensor) -> Tensor:
     """Blend with the grey picture."""
-    return blend(grey(pictures), pictures, factor)
+    values = pictures.float()
+    return blend(grey(values), values, factor)
 
 
 def hue(pictures: Tensor, turn: Tensor) -> Tensor:
@@ -144,6 +146,9 @@ def auto_contrast(pictures: Tensor) -> Tensor:
 
 def histogram(pictures: Tensor) -> Tensor:
     """[n,C,256] counts."""
+    if pictures.device.type == "cpu" and pictures.shape[2] * pictures.shape[3] >= 4096:
+        planes = pictures.reshape(-1, pictures.shape[2] * pictures.shape[3])
+        return torch.stack([plane.bincount(minlength=256) for plane in planes]).view(*pictures.shape[:2], 256)
     values = pictures.flatten(2).long()
     counts = torch.zeros(*pictures.shape[:2], 256, dtype=torch.int64, device=pictures.device)
     return counts.scatter_add_(2, values, torch.ones((), dtype=torch.int64, device=values.device).expand_as(values))
@@ -168,13 +173,14 @@ def smooth(pictures: Tensor) -> Tensor:
     if min(pictures.shape[2:]) < 3:
         return pictures.float()
     # Summed over the flat memory, where neighbours of border pixels are wrong ones: those are put back below.
-    flat, width = pictures.float().view(-1), pictures.shape[3]
-    across = flat[2:] + flat[:-2] + flat[1:-1]
-    total = across[2 * width :] + across[: -2 * width] + across[width:-width]
+    flat, width = pictures.to(torch.int16).view(-1), pictures.shape[3]
+    across = (flat[2:] + flat[:-2]).add_(flat[1:-1])
+    total = (across[2 * width :] + across[: -2 * width]).add_(across[width:-width])
     total.add_(flat[width + 1 : -width - 1], alpha=4)
     out = torch.empty(pictures.shape, device=pictures.device)
     # A thirteenth never falls on a half, so rounding is the same with whatever float errors are made on the way.
-    out.view(-1)[width + 1 : -width - 1] = total.add_(6.5).mul_(1 / 13).floor_()
+    inner = out.view(-1)[width + 1 : -width - 1].copy_(total)
+    inner.add_(6.5).mul_(1 / 13).floor_()
     for edge in (slice(0, 1), slice(-1, None)):
         out[:, :, edge], out[..., edge] = pictures[:, :, edge], pictures[..., edge]
     return out
@@ -196,20 +202,23 @@ def sobel(pictures: Tensor) -> Tensor:
 
 
 def box_blur(values: Tensor, weights: Tensor) -> Tensor:
-    """One pass of Pillow's box blur along the last dimension: weights [n, reach] by distance, in 24 bits."""
+    """One pass of Pillow's box blur along the last dimension: weights [n, reach] by distance, in 24 bits.
+
+    Sums stay below 2^32: in int32 they wrap around, and the highest 8 bits, which are the result, are right.
+    """
     size, reach = values.shape[-1], weights.shape[1] - 1
     before, after = (edge.expand(*values.shape[:-1], reach) for edge in (values[..., :1], values[..., -1:]))
     padded = torch.cat([before, values, after], dim=-1)
     total = values * column(weights[:, 0]) + (1 << 23)
     for far in range(1, reach + 1):
         sides = padded[..., reach - far : reach - far + size] + padded[..., reach + far : reach + far + size]
-        total += sides * column(weights[:, far])
-    return total >> 24
+        total.addcmul_(sides, column(weights[:, far]))
+    return total.bitwise_right_shift_(24).bitwise_and_(255)
 
 
 def gaussian_blur(pictures: Tensor, weights: Tensor) -> Tensor:
     """Pillow's ImageFilter.GaussianBlur: three box blurs across, three down."""
-    values = pictures.long()
+    values, weights = pictures.int(), weights.int()
     for _ in range(2):
         for _ in range(3):
             values = box_blur(values, weights)
@@ -281,17 +290,24 @@ def resize(pictures: Tensor, left: Tensor, across: Tensor, top: Tensor, down: Te
 
     Pillow 13 goes down first where the height shrinks much more than the width; that may differ by one.
     """
-    return resample(resample(pictures, left, across).transpose(2, 3), top, down).transpose(2, 3)
+    wide = resample(pictures.transpose(2, 3).contiguous(), left, across)
+    return resample(wide.transpose(2, 3).contiguous(), top, down)
 
 
 def resample(pictures: Tensor, first: Tensor, weights: Tensor) -> Tensor:
-    """Weighted sums of neighbours along the last dimension."""
-    count, channels, lines, size = pictures.shape
-    total = torch.full((count, channels, lines, first.shape[1]), 1 << 21, dtype=torch.int32, device=pictures.device)
-    for tap in range(weights.shape[2]):
-        source = (first + tap).clamp_(max=size - 1)[:, None, None].expand_as(total)
-        total += pictures.gather(3, source) * weights[:, :, tap].to(torch.int32)[:, None, None]
-    return (total >> 22).clamp_(0, 255).to(torch.uint8)
+    """Weighted sums of neighbouring lines."""
+    count, channels, size, length = pictures.shape
+    flat = pictures.view(-1, length)
+    planes = torch.arange(0, count * channels * size, size, device=pictures.device).view(count, channels, 1)
+    shape = (count, channels, first.shape[1], length)
+    total = torch.full(shape, 1 << 21, dtype=torch.int32, device=pictures.device)
+    for tap, weight in enumerate(weights.to(torch.int32).unbind(2)):
+        if not pictures.is_cuda and not weight.any():
+            continue
+        source = (first + tap).clamp_(max=size - 1).unsqueeze(1) + planes
+        lines = flat.index_select(0, source.view(-1)).view(shape).to(torch.int32)
+        total.addcmul_(lines, weight[:, None, :, None])
+    return total.bitwise_right_shift_(22).clamp_(0, 255).to(torch.uint8)
 
 
 def fill_box(pictures: Tensor, box: Tensor, fill: Tensor) -> Tensor:
@@ -310,7 +326,7 @@ def pair(pictures: Tensor, partners: Tensor, weight: Tensor) -> Tensor:
 
 def grey_out(pictures: Tensor) -> Tensor:
     """The grey picture in every channel."""
-    return grey(pictures).to(torch.uint8).expand_as(pictures)
+    return grey(pictures.float()).to(torch.uint8).expand_as(pictures)
 
 
 def normalize(pictures: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:

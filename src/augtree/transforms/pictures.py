@@ -20,6 +20,7 @@ from torch import Tensor
 
 from augtree.errors import InputError
 from augtree.transforms import kernels
+from augtree.transforms.cpu import Parts
 
 Array = NDArray[Any]
 Kernel = Callable[..., Tensor]
@@ -29,8 +30,6 @@ LARGEST_SIDE = 8192
 """Geometry is exact (16.16 fixed-point numbers, as in Pillow) up to here."""
 FEW_CHANNELS = 4
 """More than these in a picture by itself, or before a last dimension that has no more, is taken for a mistake."""
-CHUNK_BYTES = 1 << 18
-"""On the CPU, works are done in parts that stay in the cache."""
 
 
 class Shape(NamedTuple):
@@ -110,8 +109,8 @@ class Pictures:
         """Run the plan; the batch it was made from stays as it is."""
         works = [work for slot in plan for work in slot if len(work.rows) or work.changes]
         mixing = any(work.partners is not None for work in works)
-        if self.values is self.original or mixing:  # what partners are taken from must not be written to
-            self.values = self.values.clone()
+        # The batch that came, and what partners are taken from, must not be written to.
+        parts = self.parts(self.values is self.original or mixing)
         arrays = [
             array
             for work in works
@@ -124,23 +123,20 @@ class Pictures:
             if work.partners is not None:
                 params.insert(0, self.source.index_select(0, next(tensors)))
             if work.changes:
+                self.values = parts.finish()
                 pictures = self.values if work.changes == "shape" else self.result()
                 self.source = work.kernel(pictures, *params).contiguous()
-                self.values = self.source.clone() if mixing else self.source
+                self.values = self.source
+                parts = self.parts(mixing)
             else:
-                self.act(work.kernel, rows, params)
+                parts.add(work.kernel, rows, params)
             self.touched[work.rows] = True
+        self.values = parts.finish()
         return self.result()
 
-    def act(self, kernel: Kernel, rows: Tensor, params: list[Tensor]) -> None:
-        """Run one kernel on some rows, in parts where that is faster."""
-        part = len(rows)
-        if not self.values.is_cuda:
-            part = max(1, CHUNK_BYTES // max(1, self.values[0].numel()))
-        for start in range(0, len(rows), part):
-            piece = slice(start, start + part)
-            pictures = self.values.index_select(0, rows[piece])
-            put(self.values, rows[piece], kernel(pictures, *(param[piece] for param in params)))
+    def parts(self, keep: bool) -> Parts | OnDevice:
+        """What does works on the values, which are kept as they are where that is asked for."""
+        return (Parts if self.values.device.type == "cpu" else OnDevice)(self.values, keep)
 
     def result(self) -> Tensor:
         """The pictures in the type they came in; what no kernel touched comes back to the bit."""
@@ -160,15 +156,24 @@ class Pictures:
         return pictures.contiguous(memory_format=torch.channels_last)
 
 
-def put(values: Tensor, rows: Tensor, done: Tensor) -> None:
-    """values[rows] = done, at the speed of memory: torch's own indexing moves byte by byte."""
-    if not values.is_cuda:
-        values.numpy()[rows.numpy()] = done.numpy()
-    elif values[0].numel() % 8 == 0:
-        words = (tensor.contiguous().view(len(tensor), -1).view(torch.int64) for tensor in (values, done))
-        next(words).index_copy_(0, rows, next(words))
-    else:
-        values.index_copy_(0, rows, done)
+class OnDevice:
+    """Works on one batch that lies on an accelerator."""
+
+    def __init__(self, source: Tensor, keep: bool) -> None:
+        self.values = source.clone() if keep else source
+
+    def add(self, kernel: Kernel, rows: Tensor, params: list[Tensor]) -> None:
+        """Do a kernel on some rows."""
+        done = kernel(self.values.index_select(0, rows), *params)
+        if self.values[0].numel() % 8:
+            self.values.index_copy_(0, rows, done)
+        else:  # at the speed of memory: torch's own indexing moves byte by byte
+            words = (tensor.contiguous().view(len(tensor), -1).view(torch.int64) for tensor in (self.values, done))
+            next(words).index_copy_(0, rows, next(words))
+
+    def finish(self) -> Tensor:
+        """The batch, with all that was added done."""
+        return self.values
 
 
 def check_pictures(batch: Tensor) -> Tensor:

@@ -16,7 +16,6 @@ from augtree.keys import Key
 from augtree.transforms import kernels
 from augtree.transforms.base import Transform
 from augtree.transforms.crops import between, interval
-from augtree.transforms.geometry import turned
 from augtree.transforms.operation import need_colour
 from augtree.transforms.pictures import Array, Kernel, Plan, Shape, Work
 
@@ -27,9 +26,9 @@ class Rotation(Transform):
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """How many quarter turns."""
-        quarters = 1 + key.below(3) if shape.height == shape.width else np.full(len(key), 2)
-        params = (turned((90 * quarters).astype(np.float64), shape), np.zeros(len(key), np.int64))
-        return [[Work(kernels.warp, key.rows, params)]]
+        if shape.height != shape.width:
+            return [[Work(kernels.half_turn, key.rows)]]
+        return [[Work(kernels.quarter_turn, key.rows, (1 + key.below(3),))]]
 
 
 ORDERS = np.array(list(permutations(range(4))))
