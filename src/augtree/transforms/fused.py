@@ -1,0 +1,207 @@
+"""Plans on a CUDA device in one launch, by Triton, where `pictures` would start a few small kernels for each work.
+
+Triton comes with torch's CUDA builds. Without it, or with AUGTREE_KERNELS=eager, and for kernels that are not known
+here (functions of one's own, blur, noise, changes of shape), the batched kernels of `kernels` serve; the bytes are the
+same.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from augtree.errors import one_of
+from augtree.transforms import codes, kernels
+
+if TYPE_CHECKING:
+    from augtree.transforms.pictures import Work
+
+Words = NDArray[np.int32]
+CHOICES = ("auto", "eager")
+SMALL_PLANE = 4096
+"""Up to so many pixels, programs are small."""
+_broken: list[str] = []
+"""Why Triton's kernels cannot be compiled here, once that is known."""
+
+
+def serves(device: torch.device) -> bool:
+    """Whether plans on this device are done here."""
+    wanted = one_of("AUGTREE_KERNELS", os.environ.get("AUGTREE_KERNELS") or "auto", CHOICES)
+    return wanted == "auto" and not _broken and device.type == "cuda" and installed()
+
+
+@cache
+def installed() -> bool:
+    """Whether there is Triton, with what the kernels need of it."""
+    if find_spec("triton") is None:
+        return False
+    import triton.language as tl
+
+    return hasattr(tl, "histogram")
+
+
+def knows(work: Work) -> bool:
+    """Whether a work can be part of a launch."""
+    return work.kernel in PACKERS and not work.changes
+
+
+# ---- from works to words ---------------------------------------------------------------------------------------
+
+
+def bits(floats: NDArray[Any]) -> Words:
+    """Floats of 32 bits as the words that hold them."""
+    return floats.astype(np.float32, copy=False).view(np.int32)
+
+
+def plain(code: int) -> Callable[..., Words]:
+    """An operation without a parameter."""
+
+    def pack(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+        return _words(len(work.rows), code)
+
+    return pack
+
+
+def by_factor(code: int) -> Callable[..., Words]:
+    """An operation with a factor; the partner's row after it, where there is one."""
+
+    def pack(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+        words = _words(len(work.rows), code, bits(work.params[0]))
+        if work.partners is not None:
+            words[:, 2] = work.partners
+        return words
+
+    return pack
+
+
+def by_numbers(code: int) -> Callable[..., Words]:
+    """An operation with whole numbers, in the order of the kernel's parameters."""
+
+    def pack(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+        return _words(len(work.rows), code, *work.params)
+
+    return pack
+
+
+def turned_by(x: Sequence[int], y: Sequence[int]) -> Callable[..., Words]:
+    """A flip as a warp: pixel (i, j) from (x0 i + x1 j + x2 (width - 1), y0 i + y1 j + y2 (height - 1))."""
+
+    def pack(work: Work, height: int, width: int) -> Words:
+        return _words(len(work.rows), codes.WARP, _turn(x, y, height, width))
+
+    return pack
+
+
+def _turn(x: Sequence[int], y: Sequence[int], height: int, width: int) -> Words:
+    return np.array([[*x[:2], x[2] * (width - 1), *y[:2], y[2] * (height - 1)]], np.int32) << 16
+
+
+QUARTERS = (((1, 0, 0), (0, 1, 0)), ((0, -1, 1), (1, 0, 0)), ((-1, 0, 1), (0, -1, 1)), ((0, 1, 0), (-1, 0, 1)))
+"""Where the pixels of a square come from after 0 to 3 quarters counterclockwise."""
+
+
+def quarters(work: Work, height: int, width: int) -> Words:
+    """Each picture by its own number of quarters."""
+    table = np.concatenate([_turn(x, y, height, width) for x, y in QUARTERS])
+    return _words(len(work.rows), codes.WARP, table[work.params[0]])
+
+
+def posterized(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+    """The bits that are kept, as a mask."""
+    return _words(len(work.rows), codes.POSTERIZE, 256 - 2 ** (8 - work.params[0]))
+
+
+def greyed(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+    """Grey is colour by a factor of 0."""
+    return _words(len(work.rows), codes.COLOR)
+
+
+def _words(count: int, code: int, *columns: NDArray[Any]) -> Words:
+    words = np.zeros((count, codes.WORDS), np.int32)
+    words[:, 0] = code
+    start = 1
+    for values in columns:
+        width = values.shape[1] if values.ndim > 1 else 1
+        words[:, start : start + width] = values.reshape(-1, width)
+        start += width
+    return words
+
+
+PACKERS: dict[Any, Callable[[Work, int, int], Words]] = {
+    kernels.warp: by_numbers(codes.WARP),
+    kernels.mirror: turned_by((-1, 0, 1), (0, 1, 0)),
+    kernels.upend: turned_by((1, 0, 0), (0, -1, 1)),
+    kernels.half_turn: turned_by((-1, 0, 1), (0, -1, 1)),
+    kernels.quarter_turn: quarters,
+    kernels.fill_box: by_numbers(codes.BOX),
+    kernels.pair: by_factor(codes.PAIR),
+    kernels.sharpness: by_factor(codes.SHARPNESS),
+    kernels.color: by_factor(codes.COLOR),
+    kernels.grey_out: greyed,
+    kernels.solarize: by_numbers(codes.SOLARIZE),
+    kernels.posterize: posterized,
+    kernels.brightness: by_factor(codes.BRIGHTNESS),
+    kernels.contrast: by_factor(codes.CONTRAST),
+    kernels.auto_contrast: plain(codes.AUTO_CONTRAST),
+    kernels.equalize: plain(codes.EQUALIZE),
+}
+
+
+def packed(works: Sequence[Work], shape: torch.Size) -> tuple[Words, Words]:
+    """Where each picture's operations begin [n+1], and the operations [k,WORDS], picture by picture in order."""
+    count, _, height, width = shape
+    rows = np.concatenate([work.rows for work in works])
+    words = np.concatenate([PACKERS[work.kernel](work, height, width) for work in works])
+    first = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(rows, minlength=count), out=first[1:])
+    return first, words[np.argsort(rows, kind="stable")]
+
+
+# ---- the launch ------------------------------------------------------------------------------------------------
+
+
+def run(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor | None:
+    """The pictures after the works, as new ones; None where Triton cannot compile, which is said once."""
+    try:
+        return launch(works, values, source)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # no C compiler, no driver, an old Triton: whatever it is, there is another way
+        _broken.append(str(error))
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        warnings.warn(f"Triton's kernels do not work here ({reason}): slower ones serve", stacklevel=2)
+        return None
+
+
+def launch(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor:
+    """The pictures after the works, as new ones."""
+    from augtree.transforms import triton_kernels
+
+    count, channels, height, width = values.shape
+    first, words = packed(works, values.shape)
+    uploaded = torch.from_numpy(np.concatenate([words.reshape(-1), first]))
+    if values.is_cuda:
+        uploaded = uploaded.pin_memory().to(values.device, non_blocking=True)
+    ops, starts = uploaded.split([words.size, len(first)])
+    steps = int(np.diff(first).max())
+    buffers = torch.empty((min(steps, 2), *values.shape), dtype=torch.uint8, device=values.device)
+    tables = torch.empty((count, 256), dtype=torch.uint8, device=values.device)
+    small = height * width <= SMALL_PLANE
+    with torch.cuda.device_of(values):
+        triton_kernels.transform[(count,)](
+            *(values, source, buffers, tables, starts, ops),
+            *(values.numel(), values[0].numel(), height * width, channels, height, width),
+            BLOCK=1024 if small else 4096,
+            num_warps=4 if small else 8,
+            enable_fp_fusion=False,
+        )
+    return buffers[0]
