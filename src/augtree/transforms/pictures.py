@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.errors import InputError
-from augtree.transforms import kernels
+from augtree.transforms import fused, kernels
 
 Array = NDArray[Any]
 Kernel = Callable[..., Tensor]
@@ -110,7 +110,22 @@ class Pictures:
         """Run the plan; the batch it was made from stays as it is."""
         works = [work for slot in plan for work in slot if len(work.rows) or work.changes]
         mixing = any(work.partners is not None for work in works)
-        if self.values is self.original or mixing:  # what partners are taken from must not be written to
+        at_once = len(self.values) > 0 and fused.serves(self.values.device)
+        for known, group in groupby(works, lambda work: at_once and fused.knows(work)):
+            part = list(group)
+            done = fused.run(part, self.values, self.source) if known else None
+            if done is None:
+                self.one_by_one(part, mixing)
+            else:
+                self.values = done
+                self.touched[np.concatenate([work.rows for work in part])] = True
+        if self.values is self.original:
+            self.values = self.values.clone()
+        return self.result()
+
+    def one_by_one(self, works: list[Work], mixing: bool) -> None:
+        """Run the works in place, kernel by kernel."""
+        if self.values is self.original or (mixing and self.values is self.source):  # these must not be written to
             self.values = self.values.clone()
         arrays = [
             array
@@ -130,7 +145,6 @@ class Pictures:
             else:
                 self.act(work.kernel, rows, params)
             self.touched[work.rows] = True
-        return self.result()
 
     def act(self, kernel: Kernel, rows: Tensor, params: list[Tensor]) -> None:
         """Run one kernel on some rows, in parts where that is faster."""
