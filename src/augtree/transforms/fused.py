@@ -1,8 +1,7 @@
 """Plans on a CUDA device in one launch, by Triton, where `pictures` would start a few small kernels for each work.
 
 Triton comes with torch's CUDA builds. Without it, or with AUGTREE_KERNELS=eager, and for kernels that are not known
-here (functions of one's own, blur, noise, changes of shape), the batched kernels of `kernels` serve; the bytes are the
-same.
+here (functions of one's own, changes of shape or type), the batched kernels of `kernels` serve; the bytes are equal.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def bits(floats: NDArray[Any]) -> Words:
 def plain(code: int) -> Callable[..., Words]:
     """An operation without a parameter."""
 
-    def pack(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+    def pack(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
         return _words(len(work.rows), code)
 
     return pack
@@ -74,7 +73,7 @@ def plain(code: int) -> Callable[..., Words]:
 def by_factor(code: int) -> Callable[..., Words]:
     """An operation with a factor; the partner's row after it, where there is one."""
 
-    def pack(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+    def pack(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
         words = _words(len(work.rows), code, bits(work.params[0]))
         if work.partners is not None:
             words[:, 2] = work.partners
@@ -86,7 +85,7 @@ def by_factor(code: int) -> Callable[..., Words]:
 def by_numbers(code: int) -> Callable[..., Words]:
     """An operation with whole numbers, in the order of the kernel's parameters."""
 
-    def pack(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+    def pack(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
         return _words(len(work.rows), code, *work.params)
 
     return pack
@@ -95,13 +94,14 @@ def by_numbers(code: int) -> Callable[..., Words]:
 def turned_by(x: Sequence[int], y: Sequence[int]) -> Callable[..., Words]:
     """A flip as a warp: pixel (i, j) from (x0 i + x1 j + x2 (width - 1), y0 i + y1 j + y2 (height - 1))."""
 
-    def pack(work: Work, height: int, width: int) -> Words:
-        return _words(len(work.rows), codes.WARP, _turn(x, y, height, width))
+    def pack(work: Work, shape: torch.Size) -> Words:
+        return _words(len(work.rows), codes.WARP, _turn(x, y, shape))
 
     return pack
 
 
-def _turn(x: Sequence[int], y: Sequence[int], height: int, width: int) -> Words:
+def _turn(x: Sequence[int], y: Sequence[int], shape: torch.Size) -> Words:
+    height, width = shape[2:]
     return np.array([[*x[:2], x[2] * (width - 1), *y[:2], y[2] * (height - 1)]], np.int32) << 16
 
 
@@ -109,20 +109,49 @@ QUARTERS = (((1, 0, 0), (0, 1, 0)), ((0, -1, 1), (1, 0, 0)), ((-1, 0, 1), (0, -1
 """Where the pixels of a square come from after 0 to 3 quarters counterclockwise."""
 
 
-def quarters(work: Work, height: int, width: int) -> Words:
+def quarters(work: Work, shape: torch.Size) -> Words:
     """Each picture by its own number of quarters."""
-    table = np.concatenate([_turn(x, y, height, width) for x, y in QUARTERS])
+    table = np.concatenate([_turn(x, y, shape) for x, y in QUARTERS])
     return _words(len(work.rows), codes.WARP, table[work.params[0]])
 
 
-def posterized(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+def posterized(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
     """The bits that are kept, as a mask."""
     return _words(len(work.rows), codes.POSTERIZE, 256 - 2 ** (8 - work.params[0]))
 
 
-def greyed(work: Work, height: int, width: int) -> Words:  # noqa: ARG001
+def greyed(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
     """Grey is colour by a factor of 0."""
     return _words(len(work.rows), codes.COLOR)
+
+
+def hued(work: Work, shape: torch.Size) -> Words:
+    """The steps; pictures of one channel stay, as they do by a colour factor of 1."""
+    if shape[1] == 1:
+        return _words(len(work.rows), codes.COLOR, bits(np.ones(len(work.rows))))
+    return _words(len(work.rows), codes.HUE, *work.params)
+
+
+def noised(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
+    """The deviation, and the state in two words."""
+    states, sigma = work.params
+    return _words(len(work.rows), codes.NOISE, bits(sigma), states.view(np.int32).reshape(-1, 2))
+
+
+def blurred(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
+    """Three passes across and three down: the weight within, that at both ends, and how far those are."""
+    (weights,) = work.params
+    reach = np.maximum((weights != 0).sum(1) - 1, 0)
+    ends = np.take_along_axis(weights, reach[:, None], axis=1)
+    passes = [_words(len(weights), codes.BLUR, weights[:, 0], ends, reach, np.array([across])) for across in (1, 0)]
+    return np.concatenate([passes[0]] * 3 + [passes[1]] * 3)
+
+
+def stretched(work: Work, shape: torch.Size) -> Words:  # noqa: ARG001
+    """A pass across and one down, each with the ends of the part."""
+    (box,) = work.params
+    sides = ((box[:, :2], 1), (box[:, 2:], 0))
+    return np.concatenate([_words(len(box), codes.STRETCH, ends, np.array([across])) for ends, across in sides])
 
 
 def _words(count: int, code: int, *columns: NDArray[Any]) -> Words:
@@ -136,7 +165,7 @@ def _words(count: int, code: int, *columns: NDArray[Any]) -> Words:
     return words
 
 
-PACKERS: dict[Any, Callable[[Work, int, int], Words]] = {
+PACKERS: dict[Any, Callable[[Work, torch.Size], Words]] = {
     kernels.warp: by_numbers(codes.WARP),
     kernels.mirror: turned_by((-1, 0, 1), (0, 1, 0)),
     kernels.upend: turned_by((1, 0, 0), (0, -1, 1)),
@@ -153,14 +182,21 @@ PACKERS: dict[Any, Callable[[Work, int, int], Words]] = {
     kernels.contrast: by_factor(codes.CONTRAST),
     kernels.auto_contrast: plain(codes.AUTO_CONTRAST),
     kernels.equalize: plain(codes.EQUALIZE),
+    kernels.hue: hued,
+    kernels.sobel: plain(codes.SOBEL),
+    kernels.add_noise: noised,
+    kernels.gaussian_blur: blurred,
+    kernels.stretch: stretched,
 }
 
 
 def packed(works: Sequence[Work], shape: torch.Size) -> tuple[Words, Words]:
     """Where each picture's operations begin [n+1], and the operations [k,WORDS], picture by picture in order."""
-    count, _, height, width = shape
-    rows = np.concatenate([work.rows for work in works])
-    words = np.concatenate([PACKERS[work.kernel](work, height, width) for work in works])
+    count = shape[0]
+    parts = [PACKERS[work.kernel](work, shape) for work in works]
+    words = np.concatenate(parts)
+    passes = (len(part) // len(work.rows) for work, part in zip(works, parts, strict=True))
+    rows = np.concatenate([work.rows for work, times in zip(works, passes, strict=True) for _ in range(times)])
     first = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(rows, minlength=count), out=first[1:])
     return first, words[np.argsort(rows, kind="stable")]
@@ -192,15 +228,19 @@ def launch(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor:
     if values.is_cuda:
         uploaded = uploaded.pin_memory().to(values.device, non_blocking=True)
     ops, starts = uploaded.split([words.size, len(first)])
+    found = words[:, 0]
+    contrastive = ((found >= codes.FIRST_CONTRASTIVE) & (found < codes.FIRST_TABLE)).any()
+    normal = kernels.normal_table(values.device) if contrastive else values  # not used without
     steps = int(np.diff(first).max())
     buffers = torch.empty((min(steps, 2), *values.shape), dtype=torch.uint8, device=values.device)
-    tables = torch.empty((count, 256), dtype=torch.uint8, device=values.device)
+    tables = torch.empty((count, max(256, 16 * max(height, width))), dtype=torch.uint8, device=values.device)
     small = height * width <= SMALL_PLANE
     with torch.cuda.device_of(values):
         triton_kernels.transform[(count,)](
-            *(values, source, buffers, tables, starts, ops),
-            *(values.numel(), values[0].numel(), height * width, channels, height, width),
-            BLOCK=1024 if small else 4096,
+            *(values, source, buffers, tables, normal, starts, ops),
+            *(values.numel(), values[0].numel(), height * width, channels, height, width, tables.shape[1]),
+            BLOCK=1024 if small else 2048,
+            CONTRASTIVE=bool(contrastive),
             num_warps=4 if small else 8,
             enable_fp_fusion=False,
         )

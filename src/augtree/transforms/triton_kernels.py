@@ -11,11 +11,16 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from augtree import keys
 from augtree.transforms import codes
 
 WORDS = tl.constexpr(codes.WORDS)
 WARP, BOX, PAIR = (tl.constexpr(code) for code in (codes.WARP, codes.BOX, codes.PAIR))
-SHARPNESS, COLOR, HUE, SOBEL = (tl.constexpr(code) for code in (codes.SHARPNESS, codes.COLOR, codes.HUE, codes.SOBEL))
+SHARPNESS, COLOR, HUE = (tl.constexpr(code) for code in (codes.SHARPNESS, codes.COLOR, codes.HUE))
+SOBEL, NOISE, BLUR = (tl.constexpr(code) for code in (codes.SOBEL, codes.NOISE, codes.BLUR))
+STRETCH = tl.constexpr(codes.STRETCH)
+GOLDEN, MIX_1, MIX_2 = tl.constexpr(keys.GOLDEN), tl.constexpr(keys.MIX_1), tl.constexpr(keys.MIX_2)
+ELEMENT = tl.constexpr(keys.ELEMENT)
 FIRST_TABLE = tl.constexpr(codes.FIRST_TABLE)
 SOLARIZE, POSTERIZE = tl.constexpr(codes.SOLARIZE), tl.constexpr(codes.POSTERIZE)
 BRIGHTNESS, CONTRAST = tl.constexpr(codes.BRIGHTNESS), tl.constexpr(codes.CONTRAST)
@@ -149,13 +154,176 @@ def boxed(band, op, at, inside, width):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def operate(picture, target, source, table, op, channels, plane, size, height, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def turned_hue(picture, channel, turn, at, inside, plane):  # type: ignore[no-untyped-def]
+    """One band of `kernels.hue`; floats and doubles alternate as they do there."""
+    red = tl.load(picture + at, mask=inside, other=0).to(tl.int32)
+    green = tl.load(picture + plane + at, mask=inside, other=0).to(tl.int32)
+    blue = tl.load(picture + 2 * plane + at, mask=inside, other=0).to(tl.int32)
+    high = tl.maximum(tl.maximum(red, green), blue)
+    spread = high - tl.minimum(tl.minimum(red, green), blue)
+    safe = tl.maximum(spread, 1).to(tl.float32)
+    from_red = tl.div_rn((high - red).to(tl.float32), safe)
+    from_green = tl.div_rn((high - green).to(tl.float32), safe)
+    from_blue = tl.div_rn((high - blue).to(tl.float32), safe)
+    second = 2.0 + from_red.to(tl.float64) - from_blue.to(tl.float64)
+    third = 4.0 + from_green.to(tl.float64) - from_red.to(tl.float64)
+    sector = tl.where(red == high, (from_blue - from_green).to(tl.float64), tl.where(green == high, second, third))
+    circle = sector.to(tl.float32).to(tl.float64) / 6.0 + 1.0
+    circle = tl.where(circle >= 1.0, circle - 1.0, circle).to(tl.float32)
+    hue = tl.where(spread > 0, tl.minimum((circle.to(tl.float64) * 255.0).to(tl.int32), 255), 0)
+    share = tl.div_rn(spread.to(tl.float32), tl.maximum(high, 1).to(tl.float32))
+    saturation = tl.minimum((share.to(tl.float64) * 255.0).to(tl.int32), 255)
+
+    position = ((hue + turn) & 255).to(tl.float64) * 6.0 / 255.0
+    place = position.to(tl.int32)
+    part = (position - place.to(tl.float64)).to(tl.float32).to(tl.float64)
+    colour = (saturation.to(tl.float64) / 255.0).to(tl.float32).to(tl.float64)
+    top = high.to(tl.float64)
+    low = (top * (1.0 - colour) + 0.5).to(tl.int32)
+    falling = (top * (1.0 - colour * part) + 0.5).to(tl.int32)
+    rising = (top * (1.0 - colour * (1.0 - part)) + 0.5).to(tl.int32)
+    # Two bits for each of the six sectors: 0 the top, 1 rising, 2 falling, 3 low.
+    order = tl.where(channel == 0, 0b000111111000, tl.where(channel == 1, 0b111110000001, 0b100000011111))
+    which = (order >> (2 * (place % 6))) & 3
+    return tl.where(which == 0, high, tl.where(which == 1, rising, tl.where(which == 2, falling, low))).to(tl.uint8)
+
+
+@triton.jit
+def edges(band, at, inside, height, width):  # type: ignore[no-untyped-def]
+    """As `kernels.sobel`."""
+    x, y = at % width, at // width
+    across, along = at * 0, at * 0
+    for down in tl.static_range(-1, 2):
+        row = tl.minimum(tl.maximum(y + down, 0), height - 1) * width
+        for right in tl.static_range(-1, 2):
+            near = row + tl.minimum(tl.maximum(x + right, 0), width - 1)
+            value = tl.load(band + near, mask=inside, other=0).to(tl.int32)
+            across += value * (right * (2 - down * down))
+            along += value * (down * (2 - right * right))
+    return bytes_of(tl.sqrt_rn((across * across + along * along).to(tl.float32)))
+
+
+@triton.jit
+def noisy(own, normal, op, number):  # type: ignore[no-untyped-def]
+    """As `kernels.add_noise`, for the values with these numbers in their picture."""
+    low, high = tl.load(op + 2).to(tl.uint32), tl.load(op + 3).to(tl.uint32)
+    state = (high.to(tl.uint64) << 32) | low.to(tl.uint64)
+    z = (state ^ ELEMENT) + number.to(tl.uint64) * GOLDEN
+    z = (z ^ (z >> 30)) * MIX_1
+    z = (z ^ (z >> 27)) * MIX_2
+    z = z ^ (z >> 31)
+    noise = tl.load(normal + ((z >> 49) & 0x3FFF).to(tl.int32)) * tl.load(op + 1).to(tl.float32, bitcast=True)
+    rounder = 12582912.0  # 1.5 x 2^23: adding and taking it away rounds as the machine does, half to even
+    return bytes_of(((noise + own.to(tl.float32)) + rounder) - rounder)
+
+
+@triton.jit
+def blurred(band, op, at, inside, height, width):  # type: ignore[no-untyped-def]
+    """One pass of `kernels.box_blur`; words: weight, the weight at the far ends, where those are, across or down."""
+    reach, across = tl.load(op + 3), tl.load(op + 4)
+    place, size, stride = at // width, height, width
+    if across == 1:
+        place, size, stride = at % width, width, width * 0 + 1
+    total = (at * 0).to(tl.uint32) + (1 << 23)
+    for far in range(-reach, reach + 1):
+        near = tl.minimum(tl.maximum(place + far, 0), size - 1)
+        weight = tl.load(op + 1 + ((far == reach) | (far == -reach)).to(tl.int32)).to(tl.uint32)
+        total += tl.load(band + at + (near - place) * stride, mask=inside, other=0).to(tl.uint32) * weight
+    return (total >> 24).to(tl.uint8)
+
+
+@triton.jit
+def write_taps(taps, op, height, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """For each place along one side: its first source and three weights, as `crops.bilinear` has them."""
+    start, stop, across = tl.load(op + 1), tl.load(op + 2), tl.load(op + 3)
+    size = height
+    if across == 1:
+        size = width
+    for begin in range(0, size, BLOCK):
+        place = begin + tl.arange(0, BLOCK)
+        scale = (place * 0 + (stop - start)).to(tl.float64) / (place * 0 + size).to(tl.float64)
+        middle = start.to(tl.float64) + (place.to(tl.float64) + 0.5) * scale
+        first = tl.maximum((middle - 1.0 + 0.5).to(tl.int32), 0)
+        count = tl.minimum((middle + 1.0 + 0.5).to(tl.int32), size) - first
+        one = tl.where(count > 0, tent(first, 0, middle), 0.0)
+        two = tl.where(count > 1, tent(first, 1, middle), 0.0)
+        three = tl.where(count > 2, tent(first, 2, middle), 0.0)
+        inside = place < size
+        total = tl.where(inside, one + two + three, 1.0)
+        tl.store(taps + 4 * place, first, mask=inside)
+        tl.store(taps + 4 * place + 1, (one / total * 4194304.0 + 0.5).to(tl.int32), mask=inside)
+        tl.store(taps + 4 * place + 2, (two / total * 4194304.0 + 0.5).to(tl.int32), mask=inside)
+        tl.store(taps + 4 * place + 3, (three / total * 4194304.0 + 0.5).to(tl.int32), mask=inside)
+    tl.debug_barrier()
+
+
+@triton.jit
+def tent(first, tap, middle):  # type: ignore[no-untyped-def]
+    """The weight of a source before the weights are made to sum to 1."""
+    return tl.maximum(1.0 - tl.abs((first + tap).to(tl.float64) - middle + 0.5), 0.0)
+
+
+@triton.jit
+def stretched_along(band, taps, op, at, inside, height, width):  # type: ignore[no-untyped-def]
+    """As `kernels.resample`, across or down."""
+    across = tl.load(op + 3)
+    place, size, stride = at // width, height, width
+    if across == 1:
+        place, size, stride = at % width, width, width * 0 + 1
+    first = tl.load(taps + 4 * place, mask=inside, other=0)
+    total = at * 0 + (1 << 21)
+    for tap in tl.static_range(3):
+        near = tl.minimum(first + tap, size - 1)
+        weight = tl.load(taps + 4 * place + 1 + tap, mask=inside, other=0)
+        total += tl.load(band + at + (near - place) * stride, mask=inside, other=0).to(tl.int32) * weight
+    return tl.minimum(tl.maximum(total >> 22, 0), 255).to(tl.uint8)
+
+
+@triton.jit
+def contrastive(picture, own, taps, normal, op, channel, at, inside, plane, height, width):  # type: ignore[no-untyped-def]
+    """The operations of contrastive learning, on one block of a band."""
+    code = tl.load(op)
+    skipped = tl.cast(channel, tl.int64) * plane
+    band = picture + skipped
+    if code == HUE:
+        new = turned_hue(picture, channel, tl.load(op + 1), at, inside, plane)
+    elif code == SOBEL:
+        new = edges(band, at, inside, height, width)
+    elif code == NOISE:
+        new = noisy(own, normal, op, skipped + at)
+    elif code == BLUR:
+        new = blurred(band, op, at, inside, height, width)
+    else:
+        new = stretched_along(band, taps, op, at, inside, height, width)
+    return new
+
+
+@triton.jit
+def operate(  # type: ignore[no-untyped-def]
+    picture,
+    target,
+    source,
+    table,
+    normal,
+    op,
+    channels,
+    plane,
+    size,
+    height,
+    width,
+    BLOCK: tl.constexpr,
+    CONTRASTIVE: tl.constexpr,
+):
     """One operation on one picture."""
     code = tl.load(op)
-    factor = tl.load(op + 1).to(tl.float32, bitcast=True)
+    word = tl.load(op + 1)
+    factor = word.to(tl.float32, bitcast=True)
+    taps = table.to(tl.pointer_type(tl.int32))
     mean = tl.full([], 0, tl.int32)
     if code == CONTRAST:
         mean = mean_grey(picture, channels, plane, BLOCK)
+    if CONTRASTIVE and code == STRETCH:
+        write_taps(taps, op, height, width, BLOCK)
     for channel in range(0, channels):
         skipped = tl.cast(channel, tl.int64) * plane
         band = picture + skipped
@@ -176,6 +344,8 @@ def operate(picture, target, source, table, op, channels, plane, size, height, w
                     new = blend(smoothed(band, at, inside, height, width), own, factor)
                 elif code == COLOR:
                     new = blend(grey(picture, at, inside, channels, plane), own, factor)
+                elif CONTRASTIVE and code >= HUE:
+                    new = contrastive(picture, own, taps, normal, op, channel, at, inside, plane, height, width)
                 else:
                     other = source + tl.load(op + 2).to(tl.int64) * size + skipped
                     new = blend(own, tl.load(other + at, mask=inside, other=0), factor)
@@ -184,7 +354,22 @@ def operate(picture, target, source, table, op, channels, plane, size, height, w
 
 @triton.jit(do_not_specialize=["channels", "height", "width"])
 def transform(  # type: ignore[no-untyped-def]
-    batch, source, buffers, tables, first, ops, total, size, plane, channels, height, width, BLOCK: tl.constexpr
+    batch,
+    source,
+    buffers,
+    tables,
+    normal,
+    first,
+    ops,
+    total,
+    size,
+    plane,
+    channels,
+    height,
+    width,
+    table_size,
+    BLOCK: tl.constexpr,
+    CONTRASTIVE: tl.constexpr,
 ):
     """Every picture by its operations ops[first[i]:first[i + 1]], from the batch into the first of two buffers."""
     row = tl.program_id(0)
@@ -197,6 +382,8 @@ def transform(  # type: ignore[no-untyped-def]
             tl.store(buffers + base + at, tl.load(here + at, mask=at < size), mask=at < size)
     for k in range(begin, end):
         there = buffers + base + ((end - 1 - k) % 2).to(tl.int64) * total  # the last one writes the result
-        operate(here, there, source, tables + row * 256, ops + k * WORDS, channels, plane, size, height, width, BLOCK)
+        table = tables + row.to(tl.int64) * table_size
+        op = ops + k * WORDS
+        operate(here, there, source, table, normal, op, channels, plane, size, height, width, BLOCK, CONTRASTIVE)
         tl.debug_barrier()
         here = there
