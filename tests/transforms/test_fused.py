@@ -177,7 +177,8 @@ def test_what_serves(monkeypatch):
 def test_operations_stand_in_order_picture_by_picture():
     one = Work(kernels.mirror, np.array([2, 0]))
     two = Work(kernels.solarize, np.array([0, 2]), (np.array([7, 9]),))
-    first, words = fused.packed([one, two], torch.Size((4, 3, 5, 6)))
+    words, first = fused.divided(fused.packed([one, two], torch.Size((4, 3, 5, 6))), 4)
+    words = words.view(-1, fused.codes.WORDS)
     assert first.tolist() == [0, 2, 2, 4, 4]
     assert words[:, 0].tolist() == [fused.codes.WARP, fused.codes.SOLARIZE] * 2
     assert words[[1, 3], 1].tolist() == [7, 9]

@@ -190,16 +190,25 @@ PACKERS: dict[Any, Callable[[Work, torch.Size], Words]] = {
 }
 
 
-def packed(works: Sequence[Work], shape: torch.Size) -> tuple[Words, Words]:
-    """Where each picture's operations begin [n+1], and the operations [k,WORDS], picture by picture in order."""
+def packed(works: Sequence[Work], shape: torch.Size, pinned: bool = False) -> Tensor:
+    """In one piece: the operations [k * WORDS], picture by picture in order, and where each picture's begin [n+1]."""
     count = shape[0]
     parts = [PACKERS[work.kernel](work, shape) for work in works]
-    words = np.concatenate(parts)
     passes = (len(part) // len(work.rows) for work, part in zip(works, parts, strict=True))
     rows = np.concatenate([work.rows for work, times in zip(works, passes, strict=True) for _ in range(times)])
-    first = np.zeros(count + 1, np.int32)
+    narrow = rows.astype(np.uint16) if count <= 1 << 16 else rows  # numpy sorts 16 bits by radix, many times faster
+    memory = torch.empty(len(rows) * codes.WORDS + count + 1, dtype=torch.int32, pin_memory=pinned)
+    ops, first = divided(memory.numpy(), count)
+    order = np.argsort(narrow, kind="stable")
+    np.take(np.concatenate(parts), order, axis=0, out=ops.reshape(-1, codes.WORDS), mode="clip")
+    first[0] = 0
     np.cumsum(np.bincount(rows, minlength=count), out=first[1:])
-    return first, words[np.argsort(rows, kind="stable")]
+    return memory
+
+
+def divided(memory: Any, count: int) -> tuple[Any, Any]:
+    """The two parts of what `packed` gives, for so many pictures."""
+    return memory[: -count - 1], memory[-count - 1 :]
 
 
 # ---- the launch ------------------------------------------------------------------------------------------------
@@ -223,24 +232,22 @@ def launch(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor:
     from augtree.transforms import triton_kernels
 
     count, channels, height, width = values.shape
-    first, words = packed(works, values.shape)
-    uploaded = torch.from_numpy(np.concatenate([words.reshape(-1), first]))
-    if values.is_cuda:
-        uploaded = uploaded.pin_memory().to(values.device, non_blocking=True)
-    ops, starts = uploaded.split([words.size, len(first)])
-    found = words[:, 0]
-    contrastive = ((found >= codes.FIRST_CONTRASTIVE) & (found < codes.FIRST_TABLE)).any()
+    memory = packed(works, values.shape, pinned=values.is_cuda)
+    words, begins = divided(memory.numpy(), count)
+    found = words[:: codes.WORDS]
+    contrastive = bool(((found >= codes.FIRST_CONTRASTIVE) & (found < codes.FIRST_TABLE)).any())
+    steps = int(np.diff(begins).max())
+    ops, first = divided(memory.to(values.device, non_blocking=True), count)
     normal = kernels.normal_table(values.device) if contrastive else values  # not used without
-    steps = int(np.diff(first).max())
     buffers = torch.empty((min(steps, 2), *values.shape), dtype=torch.uint8, device=values.device)
     tables = torch.empty((count, max(256, 16 * max(height, width))), dtype=torch.uint8, device=values.device)
     small = height * width <= SMALL_PLANE
     with torch.cuda.device_of(values):
         triton_kernels.transform[(count,)](
-            *(values, source, buffers, tables, normal, starts, ops),
+            *(values, source, buffers, tables, normal, first, ops),
             *(values.numel(), values[0].numel(), height * width, channels, height, width, tables.shape[1]),
             BLOCK=1024 if small else 2048,
-            CONTRASTIVE=bool(contrastive),
+            CONTRASTIVE=contrastive,
             num_warps=4 if small else 8,
             enable_fp_fusion=False,
         )

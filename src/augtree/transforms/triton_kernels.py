@@ -28,20 +28,20 @@ AUTO_CONTRAST, EQUALIZE = tl.constexpr(codes.AUTO_CONTRAST), tl.constexpr(codes.
 
 
 @triton.jit
-def bytes_of(values):  # type: ignore[no-untyped-def]
+def bytes_of(values):
     """Floats cut to 0..255 and to whole numbers."""
     return tl.minimum(tl.maximum(values, 0.0), 255.0).to(tl.int32).to(tl.uint8)
 
 
 @triton.jit
-def blend(degenerate, values, factor):  # type: ignore[no-untyped-def]
+def blend(degenerate, values, factor):
     """As `kernels.blend`, of whole numbers."""
     poor = degenerate.to(tl.float32)
     return bytes_of((values.to(tl.float32) - poor) * factor + poor)
 
 
 @triton.jit
-def grey(picture, at, inside, channels, plane):  # type: ignore[no-untyped-def]
+def grey(picture, at, inside, channels, plane):
     """As `kernels.grey`, whole numbers."""
     first = tl.load(picture + at, mask=inside, other=0).to(tl.int32)
     if channels == 3:
@@ -56,7 +56,7 @@ def grey(picture, at, inside, channels, plane):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def mean_grey(picture, channels, plane, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def mean_grey(picture, channels, plane, BLOCK: tl.constexpr):
     """The rounded mean of the grey picture."""
     total = tl.zeros([BLOCK], tl.int64)
     for start in range(0, plane, BLOCK):
@@ -67,7 +67,7 @@ def mean_grey(picture, channels, plane, BLOCK: tl.constexpr):  # type: ignore[no
 
 
 @triton.jit
-def stretched(band, values, plane, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def stretched(band, values, plane, BLOCK: tl.constexpr):
     """The table of `kernels.auto_contrast`."""
     lows = tl.full([BLOCK], 255, tl.int32)
     highs = tl.zeros([BLOCK], tl.int32)
@@ -84,7 +84,7 @@ def stretched(band, values, plane, BLOCK: tl.constexpr):  # type: ignore[no-unty
 
 
 @triton.jit
-def equalized(band, values, plane, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def equalized(band, values, plane, BLOCK: tl.constexpr):
     """The table of `kernels.equalize`."""
     counts = tl.zeros([256], tl.int32)
     for start in range(0, plane, BLOCK):
@@ -100,7 +100,7 @@ def equalized(band, values, plane, BLOCK: tl.constexpr):  # type: ignore[no-unty
 
 
 @triton.jit
-def write_table(table, band, op, code, mean, plane, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def write_table(table, band, op, code, mean, plane, BLOCK: tl.constexpr):
     """What a tonal operation makes of each of the 256 values."""
     values = tl.arange(0, 256)
     word = tl.load(op + 1)
@@ -120,7 +120,7 @@ def write_table(table, band, op, code, mean, plane, BLOCK: tl.constexpr):  # typ
 
 
 @triton.jit
-def warped(band, op, at, inside, height, width):  # type: ignore[no-untyped-def]
+def warped(band, op, at, inside, height, width):
     """As `kernels.warp`, which keeps a frame of one pixel around the picture."""
     x, y = at % width, at // width
     left = tl.load(op + 1) * x + (tl.load(op + 2) * y + (tl.load(op + 3) + 65536))
@@ -132,7 +132,7 @@ def warped(band, op, at, inside, height, width):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def smoothed(band, at, inside, height, width):  # type: ignore[no-untyped-def]
+def smoothed(band, at, inside, height, width):
     """As `kernels.smooth`, whole numbers."""
     x, y = at % width, at // width
     middle = inside & (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
@@ -145,7 +145,7 @@ def smoothed(band, at, inside, height, width):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def boxed(band, op, at, inside, width):  # type: ignore[no-untyped-def]
+def boxed(band, op, at, inside, width):
     """As `kernels.fill_box`."""
     x, y = at % width, at // width
     covered = (x >= tl.load(op + 1)) & (y >= tl.load(op + 2)) & (x < tl.load(op + 3)) & (y < tl.load(op + 4))
@@ -154,7 +154,7 @@ def boxed(band, op, at, inside, width):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def turned_hue(picture, channel, turn, at, inside, plane):  # type: ignore[no-untyped-def]
+def turned_hue(picture, channel, turn, at, inside, plane):
     """One band of `kernels.hue`; floats and doubles alternate as they do there."""
     red = tl.load(picture + at, mask=inside, other=0).to(tl.int32)
     green = tl.load(picture + plane + at, mask=inside, other=0).to(tl.int32)
@@ -189,7 +189,7 @@ def turned_hue(picture, channel, turn, at, inside, plane):  # type: ignore[no-un
 
 
 @triton.jit
-def edges(band, at, inside, height, width):  # type: ignore[no-untyped-def]
+def edges(band, at, inside, height, width):
     """As `kernels.sobel`."""
     x, y = at % width, at // width
     across, along = at * 0, at * 0
@@ -204,7 +204,7 @@ def edges(band, at, inside, height, width):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def noisy(own, normal, op, number):  # type: ignore[no-untyped-def]
+def noisy(own, normal, op, number):
     """As `kernels.add_noise`, for the values with these numbers in their picture."""
     low, high = tl.load(op + 2).to(tl.uint32), tl.load(op + 3).to(tl.uint32)
     state = (high.to(tl.uint64) << 32) | low.to(tl.uint64)
@@ -218,7 +218,7 @@ def noisy(own, normal, op, number):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def blurred(band, op, at, inside, height, width):  # type: ignore[no-untyped-def]
+def blurred(band, op, at, inside, height, width):
     """One pass of `kernels.box_blur`; words: weight, the weight at the far ends, where those are, across or down."""
     reach, across = tl.load(op + 3), tl.load(op + 4)
     place, size, stride = at // width, height, width
@@ -233,7 +233,7 @@ def blurred(band, op, at, inside, height, width):  # type: ignore[no-untyped-def
 
 
 @triton.jit
-def write_taps(taps, op, height, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def write_taps(taps, op, height, width, BLOCK: tl.constexpr):
     """For each place along one side: its first source and three weights, as `crops.bilinear` has them."""
     start, stop, across = tl.load(op + 1), tl.load(op + 2), tl.load(op + 3)
     size = height
@@ -258,13 +258,13 @@ def write_taps(taps, op, height, width, BLOCK: tl.constexpr):  # type: ignore[no
 
 
 @triton.jit
-def tent(first, tap, middle):  # type: ignore[no-untyped-def]
+def tent(first, tap, middle):
     """The weight of a source before the weights are made to sum to 1."""
     return tl.maximum(1.0 - tl.abs((first + tap).to(tl.float64) - middle + 0.5), 0.0)
 
 
 @triton.jit
-def stretched_along(band, taps, op, at, inside, height, width):  # type: ignore[no-untyped-def]
+def stretched_along(band, taps, op, at, inside, height, width):
     """As `kernels.resample`, across or down."""
     across = tl.load(op + 3)
     place, size, stride = at // width, height, width
@@ -280,7 +280,7 @@ def stretched_along(band, taps, op, at, inside, height, width):  # type: ignore[
 
 
 @triton.jit
-def contrastive(picture, own, taps, normal, op, channel, at, inside, plane, height, width):  # type: ignore[no-untyped-def]
+def contrastive(picture, own, taps, normal, op, channel, at, inside, plane, height, width):
     """The operations of contrastive learning, on one block of a band."""
     code = tl.load(op)
     skipped = tl.cast(channel, tl.int64) * plane
@@ -299,7 +299,7 @@ def contrastive(picture, own, taps, normal, op, channel, at, inside, plane, heig
 
 
 @triton.jit
-def operate(  # type: ignore[no-untyped-def]
+def operate(
     picture,
     target,
     source,
@@ -353,7 +353,7 @@ def operate(  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=["channels", "height", "width"])
-def transform(  # type: ignore[no-untyped-def]
+def transform(
     batch,
     source,
     buffers,

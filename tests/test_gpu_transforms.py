@@ -1,0 +1,211 @@
+"""On a GPU: Triton's kernels give the bytes of the batched ones, at real sizes, and these the bytes of the CPU."""
+
+import numpy as np
+import pytest
+import torch
+
+import augtree as at
+from augtree.policies import Tree
+from augtree.transforms import (
+    Chain,
+    ColorDistortion,
+    Flip,
+    GaussianBlur,
+    GaussianNoise,
+    Identity,
+    PadCrop,
+    QuarterTurn,
+    RandAugment,
+    RandomCrop,
+    ResizedCrop,
+    Rotation,
+    SamplePairing,
+    Sobel,
+    TrivialAugment,
+    VerticalFlip,
+    fused,
+    images,
+    kernels,
+)
+from augtree.transforms.base import Transform
+from augtree.transforms.pictures import Work
+
+pytestmark = pytest.mark.gpu
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+if not fused.installed():
+    pytest.skip("no Triton", allow_module_level=True)
+
+SHAPES = [(4096, 3, 32, 32), (257, 1, 31, 33), (300, 3, 96, 96), (64, 3, 224, 224), (5, 3, 517, 333), (300, 4, 7, 5)]
+BASICS = [Flip(1.0), VerticalFlip(1.0), QuarterTurn(), Rotation(), PadCrop(4), Identity()]
+CONTRASTIVE = [
+    *(RandomCrop(), RandomCrop((0.9, 1.0)), GaussianBlur((0.1, 8.0)), GaussianNoise(), Sobel()),
+    *(ColorDistortion(jitter_p=1.0, grey_p=0.0), ColorDistortion(jitter_p=0.0, grey_p=1.0)),
+]
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """How often Triton's kernels were launched."""
+    monkeypatch.delenv("AUGTREE_KERNELS", raising=False)
+    found = []
+    launch = fused.launch
+    monkeypatch.setattr(fused, "launch", lambda works, *rest: found.append(len(works)) or launch(works, *rest))
+    return found
+
+
+class Each(Transform):
+    """Transform number i for picture i, i + n, ..."""
+
+    def __init__(self, transforms):
+        self.transforms = transforms
+
+    def stages(self, key):
+        which = key.rows % len(self.transforms)
+        yield [(transform, key.take(which == i)) for i, transform in enumerate(self.transforms)]
+
+
+def pictures(shape, seed=0):
+    """Noise, narrow noise, black, white, dots and ramps in turn, on the GPU."""
+    rng = torch.Generator("cuda").manual_seed(seed)
+    out = torch.randint(0, 256, shape, generator=rng, device="cuda", dtype=torch.uint8)
+    out[1::6] = 100 + out[1::6] % 40
+    out[2::6] = 0
+    out[3::6] = 255
+    out[4::6] = (out[4::6] < 12) * 255
+    out[5::6] = (torch.arange(out[5::6].numel(), device="cuda") % 256).to(torch.uint8).view_as(out[5::6])
+    return out
+
+
+def agree(policy, batch, launches, monkeypatch):
+    """Compare a launch with the batched kernels on the same device."""
+    kept = batch.clone()
+    there = policy(batch, seed=3)
+    assert launches, "nothing was launched"
+    assert not fused._broken
+    monkeypatch.setenv("AUGTREE_KERNELS", "eager")
+    count = len(launches)
+    here = policy(batch, seed=3)
+    assert len(launches) == count
+    monkeypatch.delenv("AUGTREE_KERNELS")
+    assert torch.equal(batch, kept)
+    wrong = (here != there).flatten(1).any(1).nonzero().flatten().tolist()
+    assert not wrong, f"pictures {wrong[:10]} of {len(batch)}"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_operation(shape, launches, monkeypatch):
+    operations = [kind(m) for kind in images.OPERATIONS for m in (0.2, 0.5, 1.0)] + BASICS
+    if shape[1] == 4:
+        operations = [operation for operation in operations if operation.name != "Color"]
+    agree(Each(operations), pictures(shape), launches, monkeypatch)
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[1] != 4], ids=str)
+def test_contrastive_operations(shape, launches, monkeypatch):
+    agree(Each(CONTRASTIVE), pictures(shape), launches, monkeypatch)
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[1] != 4], ids=str)
+def test_policies(shape, launches, monkeypatch):
+    space = at.spaces.images(composites=True)
+    tree = Tree()
+    for i, candidate in enumerate([space["RandAugment"], *list(space)[1:64:2]][:31], start=1):
+        tree = tree.with_node(i, candidate, p=None if i % 2 else 0.4)
+    simclr = Chain([(Flip(), 0.5), RandomCrop(), ColorDistortion(), (GaussianBlur(), 0.5)])
+    between = Chain(
+        [TrivialAugment(), SamplePairing(1.0), ResizedCrop(size=48), RandAugment(n=3), SamplePairing(0.5)]
+    )
+    for policy in (TrivialAugment(), RandAugment(n=3, m=20), tree, simclr, between):
+        agree(policy, pictures(shape), launches, monkeypatch)
+
+
+def by_launch(work, batch):
+    return fused.launch([work], batch, batch)
+
+
+def test_factors_contract_nothing(launches):
+    """Every value by many factors: a fused multiply and add would round a few of them otherwise."""
+    batch = torch.arange(256, dtype=torch.uint8, device="cuda").view(1, 1, 16, 16).repeat(20_000, 3, 1, 1)
+    batch[:, 1] = batch[:, 1].flip(1)
+    batch[:, 2] = batch[:, 2] // 3
+    factors = np.random.default_rng(0).uniform(0, 2, len(batch)).astype(np.float32)
+    factors[:512] = np.arange(512, dtype=np.float32) / 256
+    rows = np.arange(len(batch))
+    for kernel in (kernels.brightness, kernels.contrast, kernels.color, kernels.sharpness):
+        done = by_launch(Work(kernel, rows, (factors,)), batch)
+        assert torch.equal(done, kernel(batch, torch.from_numpy(factors).cuda())), kernel.__name__
+
+
+def test_auto_contrast_for_every_pair_of_extremes(launches):
+    low, high = torch.triu_indices(256, 256).to(torch.uint8).cuda()
+    batch = low[:, None] + ((high - low).float()[:, None] * torch.linspace(0, 1, 32, device="cuda")).to(torch.uint8)
+    batch = batch.view(-1, 1, 4, 8)
+    done = by_launch(Work(kernels.auto_contrast, np.arange(len(batch))), batch)
+    assert torch.equal(done, kernels.auto_contrast(batch))
+
+
+def test_hue_of_every_colour(launches):
+    code = torch.arange(1 << 24, device="cuda")
+    batch = torch.stack([code >> 16, (code >> 8) & 255, code & 255]).to(torch.uint8).view(3, 16, 1024, 1024)
+    batch = batch.transpose(0, 1).contiguous()
+    turns = np.arange(16) * 17 - 51
+    done = by_launch(Work(kernels.hue, np.arange(16), (turns,)), batch)
+    for picture, turn, ours in zip(batch, turns.tolist(), done, strict=True):
+        assert torch.equal(kernels.hue(picture[None], torch.tensor([turn], device="cuda"))[0], ours)
+
+
+def test_boxes_of_every_size_are_stretched(launches):
+    ends = np.array([(i, j) for i in range(40) for j in range(i + 1, 41)])
+    other = np.random.default_rng(0).permutation(len(ends))
+    box = np.concatenate([ends, ends[other]], axis=1)
+    batch = pictures((len(box), 1, 40, 40))
+    done = by_launch(Work(kernels.stretch, np.arange(len(box)), (box,)), batch)
+    assert torch.equal(done, kernels.stretch(batch, torch.from_numpy(box).cuda()))
+
+
+def test_batched_kernels_have_the_bytes_of_the_cpu(monkeypatch):
+    monkeypatch.setenv("AUGTREE_KERNELS", "eager")
+    operations = [kind(m) for kind in images.OPERATIONS for m in (0.2, 0.5, 1.0)]
+    for transforms in (operations, BASICS + CONTRASTIVE):
+        for shape in ((120, 3, 32, 32), (60, 1, 17, 40), (60, 3, 96, 96)):
+            batch = pictures(shape)
+            policy = Each(transforms)
+            assert torch.equal(policy(batch, seed=3).cpu(), policy(batch.cpu(), seed=3))
+
+
+def test_more_bytes_than_32_bits_count(launches):
+    """Offsets beyond 2^31, and pictures one after the other: 2.3 GB."""
+    batch = torch.zeros((15_300, 3, 224, 224), dtype=torch.uint8, device="cuda")
+    batch[-6:] = pictures((6, 3, 224, 224))
+    done = Chain([RandAugment(), RandAugment()])(batch, seed=0, index=0)
+    last = Chain([RandAugment(), RandAugment()])(batch[-6:].clone(), seed=0, index=len(batch) - 6)
+    assert torch.equal(done[-6:], last)
+
+
+def test_a_second_stream_sees_its_own_work(launches):
+    """Memory of one launch must not be given to another before it has run."""
+    batch = pictures((2048, 3, 32, 32))
+    policy = RandAugment(n=3)
+    expected = [policy(batch, seed=seed) for seed in range(4)]
+    torch.cuda.synchronize()
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    done = []
+    for seed, stream in enumerate(streams):
+        with torch.cuda.stream(stream):
+            done.append(policy(batch, seed=seed))
+    torch.cuda.synchronize()
+    assert all(torch.equal(one, other) for one, other in zip(done, expected, strict=True))
+
+
+def test_one_launch_a_policy(launches):
+    tree = Tree().with_node(1, RandAugment(), p=0.5).with_node(2, TrivialAugment()).with_node(4, SamplePairing(1.0))
+    tree(pictures((64, 3, 32, 32)), seed=0)
+    assert len(launches) == 1
+
+
+def test_pictures_in_other_memory(launches, monkeypatch):
+    """Slices that begin anywhere, channels last, floats."""
+    whole = pictures((101, 3, 31, 31))
+    for batch in (whole[1:], whole.contiguous(memory_format=torch.channels_last), whole.float() / 255, whole[:, :1]):
+        agree(RandAugment(), batch, launches, monkeypatch)
