@@ -29,6 +29,7 @@ from augtree.transforms import (
     SamplePairing,
     Sobel,
     VerticalFlip,
+    device_draws,
     fused,
     images,
     kernels,
@@ -64,10 +65,11 @@ OTHERS = [
 
 @pytest.fixture
 def on(monkeypatch):
-    """Switches the launches on."""
+    """Switches the launches on; the draws stay on the CPU."""
 
     def switch():
         monkeypatch.setattr(fused, "serves", lambda device: True)
+        monkeypatch.setattr(device_draws, "ready", lambda *arguments: None)
 
     return switch
 

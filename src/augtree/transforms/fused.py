@@ -214,10 +214,10 @@ def divided(memory: Any, count: int) -> tuple[Any, Any]:
 # ---- the launch ------------------------------------------------------------------------------------------------
 
 
-def run(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor | None:
-    """The pictures after the works, as new ones; None where Triton cannot compile, which is said once."""
+def attempt(function: Callable[..., Tensor], *arguments: Any) -> Tensor | None:
+    """What the function gives; None where Triton cannot compile, which is said once."""
     try:
-        return launch(works, values, source)
+        return function(*arguments)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # no C compiler, no driver, an old Triton: whatever it is, there is another way
@@ -227,25 +227,36 @@ def run(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor | None:
         return None
 
 
+def run(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor | None:
+    """The pictures after the works, as new ones; None where Triton cannot compile."""
+    return attempt(launch, works, values, source)
+
+
 def launch(works: Sequence[Work], values: Tensor, source: Tensor) -> Tensor:
     """The pictures after the works, as new ones."""
+    memory = packed(works, values.shape, pinned=values.is_cuda)
+    words, begins = divided(memory.numpy(), len(values))
+    found = words[:: codes.WORDS]
+    contrastive = bool(((found >= codes.FIRST_CONTRASTIVE) & (found < codes.FIRST_TABLE)).any())
+    ops, bounds = divided(memory.to(values.device, non_blocking=True), len(values))
+    return transform(values, source, ops, bounds, 1, int(np.diff(begins).max()), contrastive)
+
+
+def transform(
+    values: Tensor, source: Tensor, ops: Tensor, bounds: Tensor, stride: int, most: int, contrastive: bool
+) -> Tensor:
+    """The pictures after operations that are on the device: picture i's from bounds[stride * i], `most` or fewer."""
     from augtree.transforms import triton_kernels
 
     count, channels, height, width = values.shape
-    memory = packed(works, values.shape, pinned=values.is_cuda)
-    words, begins = divided(memory.numpy(), count)
-    found = words[:: codes.WORDS]
-    contrastive = bool(((found >= codes.FIRST_CONTRASTIVE) & (found < codes.FIRST_TABLE)).any())
-    steps = int(np.diff(begins).max())
-    ops, first = divided(memory.to(values.device, non_blocking=True), count)
     normal = kernels.normal_table(values.device) if contrastive else values  # not used without
-    buffers = torch.empty((min(steps, 2), *values.shape), dtype=torch.uint8, device=values.device)
+    buffers = torch.empty((min(most, 2), *values.shape), dtype=torch.uint8, device=values.device)
     tables = torch.empty((count, max(256, 16 * max(height, width))), dtype=torch.uint8, device=values.device)
     small = height * width <= SMALL_PLANE
     with torch.cuda.device_of(values):
         triton_kernels.transform[(count,)](
-            *(values, source, buffers, tables, normal, first, ops),
-            *(values.numel(), values[0].numel(), height * width, channels, height, width, tables.shape[1]),
+            *(values, source, buffers, tables, normal, bounds, ops),
+            *(values.numel(), values[0].numel(), height * width, channels, height, width, tables.shape[1], stride),
             BLOCK=1024 if small else 2048,
             CONTRASTIVE=contrastive,
             num_warps=4 if small else 8,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from augtree.keys import Key
 from augtree.transforms import kernels
 from augtree.transforms.operation import FILL, Floats, Operation
 from augtree.transforms.pictures import Shape, Work
+from augtree.transforms.turns import cosine_and_sine
 
 
 def fixed(values: Floats) -> NDArray[np.int64]:
@@ -121,27 +121,7 @@ class Rotate(Geometry):
 
 
 def turned(degrees: Floats, shape: Shape) -> NDArray[np.int64]:
-    """Coefficients that turn a picture; sine and cosine from the C library and rounded, as in Pillow."""
-    # numpy's sines may differ from the C library's in the last bit, and Pillow rounds them to 15 digits. That changes
-    # a fixed-point number only next to where it steps, so the few that are near a step are computed as Pillow does.
-    angles = np.radians(-(degrees % 360.0))
-    terms = turn_terms(np.cos(angles), np.sin(angles), shape)
-    steps = terms * 65536.0 + 0.5
-    near = np.flatnonzero((np.abs(steps - np.rint(steps)) < NEAR).any(1))
-    if len(near):
-        exact = [-math.radians(angle % 360.0) for angle in degrees[near].tolist()]
-        cos = np.array([round(math.cos(angle), 15) for angle in exact])
-        sin = np.array([round(math.sin(angle), 15) for angle in exact])
-        terms[near] = turn_terms(cos, sin, shape)
-    return fixed(terms)
-
-
-NEAR = 1e-5
-"""In units of 2^-16: far beyond what errors of 1e-14 make of sides of 8,192 pixels."""
-
-
-def turn_terms(cos: Floats, sin: Floats, shape: Shape) -> Floats:
-    """The six terms of a turn about the middle, at pixel middles."""
+    """Coefficients that turn a picture, as Pillow does."""
+    cos, sin = cosine_and_sine(degrees)
     x, y = shape.width / 2, shape.height / 2
-    c, f = cos * -x + sin * -y + x, -sin * -x + cos * -y + y
-    return np.stack([cos, sin, c + cos * 0.5 + sin * 0.5, -sin, cos, f + -sin * 0.5 + cos * 0.5], axis=1)
+    return affine(cos, -sin, cos * -x + -sin * -y + x, sin, cos, sin * -x + cos * -y + y)

@@ -159,19 +159,20 @@ class Pictures:
     def result(self) -> Tensor:
         """The pictures in the type they came in; what no kernel touched comes back to the bit."""
         if not self.original.is_floating_point() or self.values.is_floating_point():
-            return self.in_order(self.values)
+            return in_order_of(self.original, self.values)
         # By a tensor, not by a number: the same bits on every device.
         floats = self.values.to(self.original.dtype) / self.original.new_full((), 255)
         if not self.touched.all() and floats.shape == self.original.shape:
             spared = torch.from_numpy(np.flatnonzero(~self.touched)).to(floats.device, non_blocking=True)
             floats.index_copy_(0, spared, self.original.index_select(0, spared))
-        return self.in_order(floats)
+        return in_order_of(self.original, floats)
 
-    def in_order(self, pictures: Tensor) -> Tensor:
-        """The pictures in the memory order that the batch had."""
-        if self.original.is_contiguous() or not self.original.is_contiguous(memory_format=torch.channels_last):
-            return pictures
-        return pictures.contiguous(memory_format=torch.channels_last)
+
+def in_order_of(original: Tensor, pictures: Tensor) -> Tensor:
+    """Pictures in the memory order that a batch has."""
+    if original.is_contiguous() or not original.is_contiguous(memory_format=torch.channels_last):
+        return pictures
+    return pictures.contiguous(memory_format=torch.channels_last)
 
 
 def put(values: Tensor, rows: Tensor, done: Tensor) -> None:

@@ -352,14 +352,14 @@ def operate(
             tl.store(target + skipped + at, new, mask=inside)
 
 
-@triton.jit(do_not_specialize=["channels", "height", "width"])
+@triton.jit(do_not_specialize=["channels", "height", "width", "stride"])
 def transform(
     batch,
     source,
     buffers,
     tables,
     normal,
-    first,
+    bounds,
     ops,
     total,
     size,
@@ -368,12 +368,16 @@ def transform(
     height,
     width,
     table_size,
+    stride,
     BLOCK: tl.constexpr,
     CONTRASTIVE: tl.constexpr,
 ):
-    """Every picture by its operations ops[first[i]:first[i + 1]], from the batch into the first of two buffers."""
+    """Every picture by its operations, from the batch into the first of two buffers.
+
+    Those of picture i begin at bounds[i * stride] and end before bounds[i * stride + 1].
+    """
     row = tl.program_id(0)
-    begin, end = tl.load(first + row), tl.load(first + row + 1)
+    begin, end = tl.load(bounds + row * stride), tl.load(bounds + row * stride + 1)
     base = row.to(tl.int64) * size
     here = batch + base
     if begin == end:
