@@ -5,30 +5,36 @@ import pytest
 import torch
 
 import augtree as at
+from augtree.keys import Key
 from augtree.policies import Tree
+from augtree.training.cuda_graph import Recording
 from augtree.transforms import (
+    AutoAugment,
     Chain,
     ColorDistortion,
     Flip,
     GaussianBlur,
     GaussianNoise,
     Identity,
+    OneOf,
     PadCrop,
     QuarterTurn,
     RandAugment,
     RandomCrop,
     ResizedCrop,
+    Rotate,
     Rotation,
     SamplePairing,
     Sobel,
     TrivialAugment,
     VerticalFlip,
+    device_draws,
     fused,
     images,
     kernels,
 )
 from augtree.transforms.base import Transform
-from augtree.transforms.pictures import Work
+from augtree.transforms.pictures import Shape, Work
 
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():
@@ -46,11 +52,12 @@ CONTRASTIVE = [
 
 @pytest.fixture
 def launches(monkeypatch):
-    """How often Triton's kernels were launched."""
+    """How often Triton's kernels were launched: each time, whether the draws were made on the GPU, too."""
     monkeypatch.delenv("AUGTREE_KERNELS", raising=False)
     found = []
-    launch = fused.launch
-    monkeypatch.setattr(fused, "launch", lambda works, *rest: found.append(len(works)) or launch(works, *rest))
+    transform, draw = fused.transform, device_draws.draw
+    monkeypatch.setattr(fused, "transform", lambda *rest, **named: found.append(False) or transform(*rest, **named))
+    monkeypatch.setattr(device_draws, "draw", lambda *rest: found.append(True) or draw(*rest))
     return found
 
 
@@ -77,20 +84,28 @@ def pictures(shape, seed=0):
     return out
 
 
-def agree(policy, batch, launches, monkeypatch):
-    """Compare a launch with the batched kernels on the same device."""
+def agree(policy, batch, launches, monkeypatch, draws=True):
+    """Compare what is drawn and done on the GPU, what is drawn on the CPU, and the batched kernels on the GPU."""
     kept = batch.clone()
+    launches.clear()
     there = policy(batch, seed=3)
     assert launches, "nothing was launched"
+    assert launches[0] == draws
     assert not fused._broken
-    monkeypatch.setenv("AUGTREE_KERNELS", "eager")
-    count = len(launches)
-    here = policy(batch, seed=3)
-    assert len(launches) == count
-    monkeypatch.delenv("AUGTREE_KERNELS")
+    with monkeypatch.context() as patch:
+        patch.setattr(device_draws, "ready", lambda *arguments: None)
+        launches.clear()
+        between = policy(batch, seed=3)
+        assert launches
+        assert True not in launches
+        patch.setenv("AUGTREE_KERNELS", "eager")
+        launches.clear()
+        here = policy(batch, seed=3)
+        assert not launches
     assert torch.equal(batch, kept)
-    wrong = (here != there).flatten(1).any(1).nonzero().flatten().tolist()
-    assert not wrong, f"pictures {wrong[:10]} of {len(batch)}"
+    for name, other in (("all on the GPU", there), ("drawn on the CPU", between)):
+        wrong = (here != other).flatten(1).any(1).nonzero().flatten().tolist()
+        assert not wrong, f"{name}: pictures {wrong[:10]} of {len(batch)}"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -98,12 +113,13 @@ def test_every_operation(shape, launches, monkeypatch):
     operations = [kind(m) for kind in images.OPERATIONS for m in (0.2, 0.5, 1.0)] + BASICS
     if shape[1] == 4:
         operations = [operation for operation in operations if operation.name != "Color"]
-    agree(Each(operations), pictures(shape), launches, monkeypatch)
+    agree(Each(operations), pictures(shape), launches, monkeypatch, draws=False)
+    agree(OneOf(operations), pictures(shape), launches, monkeypatch)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[1] != 4], ids=str)
 def test_contrastive_operations(shape, launches, monkeypatch):
-    agree(Each(CONTRASTIVE), pictures(shape), launches, monkeypatch)
+    agree(Each(CONTRASTIVE), pictures(shape), launches, monkeypatch, draws=False)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[1] != 4], ids=str)
@@ -116,8 +132,11 @@ def test_policies(shape, launches, monkeypatch):
     between = Chain(
         [TrivialAugment(), SamplePairing(1.0), ResizedCrop(size=48), RandAugment(n=3), SamplePairing(0.5)]
     )
-    for policy in (TrivialAugment(), RandAugment(n=3, m=20), tree, simclr, between):
+    basic = Chain([(Flip(), 0.5), PadCrop(4), AutoAugment(), SamplePairing(0.4)])
+    for policy in (TrivialAugment(), RandAugment(n=3, m=20), tree, basic):
         agree(policy, pictures(shape), launches, monkeypatch)
+    for policy in (simclr, between):
+        agree(policy, pictures(shape), launches, monkeypatch, draws=False)
 
 
 def by_launch(work, batch):
@@ -201,7 +220,38 @@ def test_a_second_stream_sees_its_own_work(launches):
 def test_one_launch_a_policy(launches):
     tree = Tree().with_node(1, RandAugment(), p=0.5).with_node(2, TrivialAugment()).with_node(4, SamplePairing(1.0))
     tree(pictures((64, 3, 32, 32)), seed=0)
-    assert len(launches) == 1
+    assert launches == [True, False]
+
+
+def test_millions_of_draws_are_those_of_the_cpu():
+    """Every kind of draw, the rare values of sines among them."""
+    operations = OneOf([kind(m) for kind in images.OPERATIONS for m in (0.1, 1.0)] + [Rotate(1.0)] * 8)
+    count = 1 << 20
+    for side in (32, 225):
+        values = torch.zeros((1, 3, side, side), dtype=torch.uint8, device="cuda").expand(count, -1, -1, -1)
+        program = device_draws.ready(operations, (3, side, side), values.device)
+        ops, bounds = device_draws.draw(program, values, 11, 5, 0)
+        assert torch.equal(bounds[:, 1] - bounds[:, 0], torch.ones(count, dtype=torch.int32, device="cuda"))
+        plan = operations.draw(Key.of(11, 5 + np.arange(count)), Shape(count, 3, side, side))
+        words, _ = fused.divided(fused.packed([work for slot in plan for work in slot], values.shape), count)
+        assert torch.equal(ops.view(count, -1).cpu(), words.view(count, -1))
+
+
+def test_a_policy_in_a_recorded_graph(launches):
+    """A CUDA graph with the policy in it: new pictures, seeds and places give what a call gives."""
+    batch = pictures((512, 3, 32, 32))
+    policy = Chain([(Flip(), 0.5), PadCrop(4), RandAugment(), SamplePairing(0.4)])
+
+    def step(batch, seed, index):
+        return policy(batch, seed=seed, index=index)
+
+    seed, index = torch.tensor([1], device="cuda"), torch.arange(512, device="cuda")
+    recording = Recording(step, (batch, seed, index))
+    for round_ in range(5):
+        batch = pictures(batch.shape, seed=round_)
+        index = torch.randperm(50_000, device="cuda")[:512]
+        done = recording((batch, torch.tensor([round_ - 2], device="cuda"), index))
+        assert torch.equal(done, policy(batch, seed=round_ - 2, index=index.cpu()))
 
 
 def test_pictures_in_other_memory(launches, monkeypatch):

@@ -1,6 +1,7 @@
 """Programs of policies, through Triton's interpreter: they draw what the CPU draws, operation by operation."""
 
 import importlib.util
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +28,7 @@ from augtree.transforms import (
     Rotation,
     SamplePairing,
     ShearX,
+    Solarize,
     TrivialAugment,
     TrivialGeometry,
     VerticalFlip,
@@ -36,6 +38,7 @@ from augtree.transforms import (
     programs,
     wrap,
 )
+from augtree.transforms.base import Transform
 from augtree.transforms.pictures import Shape
 from support import pillow_reference as pillow
 
@@ -111,7 +114,7 @@ def test_seeds_places_and_steps_of_any_size():
 @interpreted
 def test_calls_have_the_bytes_of_the_cpu(monkeypatch):
     policy = Chain([(full_tree(), 0.8), (SamplePairing(1.0), 0.5)])
-    batch = pillow.pictures(3, 9, 8)[::3]
+    batch = pillow.pictures(3, 5, 4)[::6]
     whole = policy(batch, seed=3, step=2)
     floats = policy(batch.float() / 255, seed=3)
     channels_last = policy(batch.contiguous(memory_format=torch.channels_last), seed=3)
@@ -119,12 +122,12 @@ def test_calls_have_the_bytes_of_the_cpu(monkeypatch):
         patch.setattr(fused, "serves", lambda device: True)
         patch.setattr(policy.__class__, "draw", None)  # the CPU does not draw
         assert torch.equal(policy(batch, seed=3, step=2), whole)
-        assert torch.equal(policy(batch, seed=torch.tensor(3), index=torch.arange(8), step=2), whole)
+        assert torch.equal(policy(batch, seed=torch.tensor(3), index=torch.arange(4), step=2), whole)
         assert torch.equal(policy(batch.float() / 255, seed=3), floats)
         found = policy(batch.contiguous(memory_format=torch.channels_last), seed=3)
         assert torch.equal(found, channels_last)
         assert found.is_contiguous(memory_format=torch.channels_last)
-        assert policy(batch[0], seed=3).shape == (3, 9, 8)
+        assert policy(batch[0], seed=3).shape == (3, 5, 4)
         with pytest.raises(ArgumentError, match="seed must be a whole number"):
             policy(batch, seed=1.5)
         with pytest.raises(ArgumentError, match="index must be"):
@@ -153,15 +156,21 @@ def test_errors_are_those_of_the_cpu(monkeypatch):
             policy(torch.zeros(2, 4, 8, 8, dtype=torch.uint8), seed=0)
 
 
-def test_programs_are_kept_for_policies_that_live():
-    policies = [Posterize(0.5), Posterize(0.5)]
-    first, second = (device_draws.ready(policy, (3, 8, 8), CPU) for policy in policies)
-    assert first is device_draws.ready(policies[0], (3, 8, 8), CPU)
-    assert first is not second
-    assert first is not device_draws.ready(policies[0], (3, 8, 9), CPU)
-    for side in range(1, device_draws.KEPT + 2):
-        device_draws.ready(policies[0], (1, 1, side), CPU)
-    assert len(device_draws._kept) == device_draws.KEPT
+def test_programs_are_kept_for_equal_policies():
+    first, second = (device_draws.ready(Posterize(0.5), (3, 8, 8), CPU) for _ in range(2))
+    assert first is second
+    others = [(Solarize(0.5), (3, 8, 8)), (Posterize(0.4), (3, 8, 8)), (Posterize(0.5), (3, 8, 9))]
+    assert all(device_draws.ready(policy, shape, CPU) is not first for policy, shape in others)
+
+
+@dataclass
+class Unhashable(Transform):
+    def draw(self, key, shape):
+        return []
+
+
+def test_what_cannot_be_kept_is_drawn_on_the_cpu():
+    assert device_draws.ready(Unhashable(), (3, 8, 8), CPU) is None
 
 
 def test_a_program_too_large_is_refused():

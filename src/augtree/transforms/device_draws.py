@@ -6,8 +6,7 @@ in a CUDA graph, with the seed and the index in tensors.
 
 from __future__ import annotations
 
-import weakref
-from collections import OrderedDict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,9 +19,9 @@ from augtree.transforms.pictures import as_bytes, in_order_of
 if TYPE_CHECKING:
     from augtree.transforms.base import Policy
 
-BLOCK = 128
+BLOCK = 64
 """Pictures that one program of a launch draws for."""
-KEPT = 64
+KEPT = 256
 """Programs that are kept, for policies and shapes."""
 
 
@@ -38,27 +37,24 @@ class Ready:
         self.steps, self.most = program.steps[self.entry], program.operations[self.entry]
         whole, reals = program.arrays()
         arrays = (whole, reals, turns.NUMBERS)
-        self.whole, self.reals, self.numbers = (torch.from_numpy(array).to(device) for array in arrays)
+        self.whole, self.reals, self.numbers = (uploaded(torch.from_numpy(array), device) for array in arrays)
 
 
-_kept: OrderedDict[tuple[Any, ...], tuple[weakref.ref[Policy], Ready | None]] = OrderedDict()
+@lru_cache(maxsize=KEPT)
+def _ready(policy: Policy, shape: tuple[int, ...], device: torch.device) -> Ready | None:
+    try:
+        return Ready(policy, shape, device)
+    except programs.NoProgramError:
+        return None
 
 
 def ready(policy: Policy, shape: tuple[int, ...], device: torch.device) -> Ready | None:
     """The program of a policy for pictures of a shape [C,H,W]; None where it has none."""
-    name = (id(policy), shape, device)
-    kept = _kept.get(name)
-    if kept is not None and kept[0]() is policy:
-        return kept[1]
     try:
-        found = Ready(policy, shape, device)
-    except programs.NoProgramError:
-        found = None
-    _kept[name] = (weakref.ref(policy), found)
-    _kept.move_to_end(name)
-    if len(_kept) > KEPT:
-        _kept.popitem(last=False)
-    return found
+        hash(policy)
+    except TypeError:  # a transform of one's own
+        return None
+    return _ready(policy, shape, device)
 
 
 def apply(policy: Policy, pictures: Tensor, seed: int | Tensor, index: Any, step: int, single: bool) -> Tensor | None:
@@ -87,8 +83,12 @@ def places(index: Any, count: int, single: bool, device: torch.device) -> int | 
 
     if index is None or (type(index) is int and abs(index) < 1 << 62):
         return index or 0
-    found = torch.from_numpy(indices(index, count, single))
-    return found.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else found
+    return uploaded(torch.from_numpy(indices(index, count, single)), device)
+
+
+def uploaded(values: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on the device, without waiting."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values
 
 
 def run(program: Ready, pictures: Tensor, seed: int | Tensor, index: int | Tensor, step: int) -> Tensor:
@@ -114,29 +114,15 @@ def draw(program: Ready, values: Tensor, seed: int | Tensor, index: int | Tensor
         offset = 0  # a number that is always small or always large compiles once
     ops = torch.empty((count, program.most, codes.WORDS), dtype=torch.int32, device=values.device)
     bounds = torch.empty((count, 2), dtype=torch.int32, device=values.device)
+    where = [tensor if isinstance(tensor, Tensor) else bounds for tensor in (seed, index)]  # not read where a number
     with torch.cuda.device_of(values):
         triton_draws.walk[(-(-count // BLOCK),)](
-            *(
-                program.whole,
-                program.reals,
-                program.numbers,
-                ops,
-                bounds,
-                signed(start),
-            ),
-            *(
-                seed if isinstance(seed, Tensor) else bounds,
-                index if isinstance(index, Tensor) else bounds,
-                signed(offset),
-                step,
-                program.entry,
-                program.steps,
-            ),
-            *(program.most, count, height, width),
+            *(program.whole, program.reals, program.numbers, ops, bounds, *where),
+            *(signed(start), signed(offset), step, program.entry, program.steps, program.most, count, height, width),
             BLOCK=BLOCK,
             SEEDED=isinstance(seed, Tensor),
             INDEXED=isinstance(index, Tensor),
-            num_warps=4,
+            num_warps=BLOCK // 32,
             enable_fp_fusion=False,
         )
     return ops, bounds

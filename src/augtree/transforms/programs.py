@@ -74,12 +74,15 @@ class Program:
         """Add an operation to the picture's list."""
         return self._add(kind, path, (then, then), words=words, reals=reals)
 
+    def words(self, work: Work) -> list[list[int]]:
+        """A work's operations, which have known parameters."""
+        words: list[list[int]] = fused.PACKERS[work.kernel](work, torch.Size(self.shape)).tolist()
+        return words
+
     def constant(self, work: Work, then: int) -> int:
-        """Add what a work says, whose parameters are known."""
-        words = fused.PACKERS[work.kernel](work, torch.Size(self.shape))
-        for row in reversed(words.tolist()):
-            then = self.operation(codes.CONSTANT, (), then, row)
-        return then
+        """Add the operation of a work on one picture."""
+        (words,) = self.words(work)
+        return self.operation(codes.CONSTANT, (), then, words)
 
     def _add(
         self,
@@ -135,23 +138,24 @@ def make(transform: Any, program: Program, path: Path, then: int) -> int:
 ONE_ROW = Key.of(0, [0])
 
 
-def at_level(operation: Operation, level: float, limit: float, program: Program, path: Path, then: int) -> int:
-    """An operation at a level that is known, on a random side where it has two."""
-
-    def fixed_side(sign: float) -> int:
-        values = operation.values(np.array([level]), np.array([sign]), limit)
-        return program.constant(operation.work(ONE_ROW, values, program.shape), then)
-
+def at_levels(
+    operation: Operation, levels: Sequence[float], limit: float, program: Program, path: Path, then: int
+) -> list[int]:
+    """An operation at each of some levels that are known, on a random side where it has two."""
     if isinstance(operation, images.Color) and program.channels not in (1, 3):
         raise NoProgramError  # the CPU's draws say what is wrong
+    sides = (-1.0, 1.0) if operation.signed else (1.0,)
+    values = operation.values(np.repeat(levels, len(sides)), np.tile(sides, len(levels)), limit)
+    work = operation.work(Key.of(0, range(len(values))), values, program.shape)
+    entries = [program.operation(codes.CONSTANT, (), then, row) for row in program.words(work)]
     if not operation.signed:
-        return fixed_side(1.0)
-    return program.test(path, SIGN, 0.5, fixed_side(-1.0), fixed_side(1.0))
+        return entries
+    return [program.test(path, SIGN, 0.5, *pair) for pair in zip(entries[::2], entries[1::2], strict=True)]
 
 
 @makes(images.AutoContrast, images.Equalize, images.Invert)
 def _plain(transform: Operation, program: Program, path: Path, then: int) -> int:
-    return at_level(transform, 1.0, transform.limit, program, path, then)
+    return at_levels(transform, [1.0], transform.limit, program, path, then)[0]
 
 
 ONE = 1 << 16
@@ -284,23 +288,25 @@ def by_edges(program: Program, path: Path, counter: int, edges: NDArray[np.float
     return entry
 
 
-def chosen(choice: automatic.Choice, place: int, level: float, program: Program, path: Path, then: int) -> int:
-    """One of the operations of a choice, at a level."""
+def chosen(
+    choice: automatic.Choice, place: int, levels: Sequence[float], program: Program, path: Path, then: int
+) -> list[int]:
+    """One of the operations of a choice, at each of some levels."""
     kind = choice.kinds[place]
     if kind is Identity:
-        return then
+        return [then] * len(levels)
     if not issubclass(kind, Operation) or kind in (images.Cutout, images.SamplePairing):
         raise NoProgramError
     operation = kind(1.0, fill=choice.fill) if issubclass(kind, geometry.Geometry) else kind(1.0)
-    return at_level(operation, level, choice.limit(kind, program.shape), program, path, then)
+    return at_levels(operation, levels, choice.limit(kind, program.shape), program, path, then)
 
 
 @makes(automatic.RandAugment, automatic.RandGeometry, automatic.RandTones)
 def _rand(transform: automatic.RandAugment, program: Program, path: Path, then: int) -> int:
     choice = automatic.Choice(transform.name, transform.palette, transform.fill, wide=False)
     for i in reversed(range(transform.n)):
-        here, level = (*path, i), transform.m / 30
-        entries = [chosen(choice, place, level, program, here, then) for place in range(len(choice.kinds))]
+        here, levels = (*path, i), [transform.m / 30]
+        entries = [chosen(choice, place, levels, program, here, then)[0] for place in range(len(choice.kinds))]
         then = program.choose(here, CHOICE, entries)
     return then
 
@@ -310,7 +316,7 @@ def _trivial(transform: automatic.TrivialAugment, program: Program, path: Path, 
     choice = automatic.Choice(transform.name, transform.palette, transform.fill, wide=True)
     entries = []
     for place in range(len(choice.kinds)):
-        levels = [chosen(choice, place, level / 30, program, path, then) for level in range(31)]
+        levels = chosen(choice, place, [level / 30 for level in range(31)], program, path, then)
         entries.append(program.choose(path, LEVEL, levels))
     return program.choose(path, CHOICE, entries)
 
@@ -326,7 +332,7 @@ def _auto(transform: automatic.AutoAugment, program: Program, path: Path, then: 
         for place in (1, 0):
             name, chance, level = row[place]
             here = (*path, place)
-            done = chosen(choice, names.index(name), (level or 0) / 9, program, here, entry)
+            (done,) = chosen(choice, names.index(name), [(level or 0) / 9], program, here, entry)
             entry = program.test(here, CHOICE, chance, done, entry)
         entries.append(entry)
     return program.choose(path, CHOICE, entries)
