@@ -44,7 +44,7 @@ from support import pillow_reference as pillow
 
 interpreted = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None or torch.cuda.is_available(),
-    reason="needs Triton (pip install -c constraints.txt triton), and no GPU: there, see test_gpu_transforms.py",
+    reason="needs Triton (pip install triton==3.9.0), and no GPU: there, see test_gpu_transforms.py",
 )
 CPU = torch.device("cpu")
 

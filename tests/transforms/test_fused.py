@@ -40,7 +40,7 @@ from support import pillow_reference as pillow
 
 INTERPRETED = importlib.util.find_spec("triton") is not None and not torch.cuda.is_available()
 interpreted = pytest.mark.skipif(
-    not INTERPRETED, reason="needs Triton (pip install -c constraints.txt triton), and no GPU: there, see test_gpu*"
+    not INTERPRETED, reason="needs Triton (pip install triton==3.9.0), and no GPU: there, see test_gpu*"
 )
 
 
