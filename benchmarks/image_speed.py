@@ -178,7 +178,7 @@ def gpu_sides(policy: Any, batch: torch.Tensor) -> dict[str, Side]:
     sides: dict[str, Side] = {
         OURS: partial(in_kernels, "auto", policy, batch),
         f"{OURS}, eager": partial(in_kernels, "eager", policy, batch),
-        "draws alone": partial(drawn, policy, batch.shape),
+        "draws on the CPU alone": partial(drawn, policy, batch.shape),
     }
     if available("torchvision") and not isinstance(policy, at.Tree):
         from torchvision.transforms import v2
@@ -188,7 +188,7 @@ def gpu_sides(policy: Any, batch: torch.Tensor) -> dict[str, Side]:
 
 
 def drawn(policy: Any, shape: torch.Size) -> object:
-    """What the CPU does before a call's pictures are touched."""
+    """What the CPU does before a call's pictures are touched, where it draws: with torch's kernels."""
     return policy.draw(Key.of(0, np.arange(shape[0])), Shape(*shape))
 
 

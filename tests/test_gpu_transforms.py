@@ -257,5 +257,8 @@ def test_a_policy_in_a_recorded_graph(launches):
 def test_pictures_in_other_memory(launches, monkeypatch):
     """Slices that begin anywhere, channels last, floats."""
     whole = pictures((101, 3, 31, 31))
+    unaligned = torch.empty(64 * 3 * 32 * 32 + 1, dtype=torch.uint8, device="cuda")[1:].view(64, 3, 32, 32)
+    unaligned.copy_(pictures((64, 3, 32, 32)))
+    agree(RandAugment(n=3), unaligned, launches, monkeypatch)
     for batch in (whole[1:], whole.contiguous(memory_format=torch.channels_last), whole.float() / 255, whole[:, :1]):
         agree(RandAugment(), batch, launches, monkeypatch)

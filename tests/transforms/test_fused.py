@@ -58,7 +58,7 @@ class Each(Transform):
 OPERATIONS = [kind(magnitude) for kind in images.OPERATIONS for magnitude in (0.3, 1.0)]
 OTHERS = [
     *(Flip(1.0), VerticalFlip(1.0), QuarterTurn(), QuarterTurn(), QuarterTurn(), Rotation(), PadCrop(2), Identity()),
-    *(RandomCrop(), RandomCrop(), GaussianBlur((0.1, 3.0)), GaussianNoise(), Sobel()),
+    *(RandomCrop(), RandomCrop(), *[GaussianBlur((1.0, 3.0))] * 3, GaussianNoise(), Sobel()),
     *(ColorDistortion(jitter_p=1.0, grey_p=0.0), ColorDistortion(jitter_p=0.0, grey_p=1.0)),
 ]
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 Words = NDArray[np.int32]
 CHOICES = ("auto", "eager")
 SMALL_PLANE = 4096
-"""Up to so many pixels, programs are small."""
+"""Up to so many pixels, pictures are small."""
+SMALL, LARGE = (1024, 4), (2048, 8)
+"""Pixels that a program takes at once, and its warps."""
 _broken: list[str] = []
 """Why Triton's kernels cannot be compiled here, once that is known."""
 
@@ -252,14 +254,14 @@ def transform(
     normal = kernels.normal_table(values.device) if contrastive else values  # not used without
     buffers = torch.empty((min(most, 2), *values.shape), dtype=torch.uint8, device=values.device)
     tables = torch.empty((count, max(256, 16 * max(height, width))), dtype=torch.uint8, device=values.device)
-    small = height * width <= SMALL_PLANE
+    block, warps = SMALL if height * width <= SMALL_PLANE else LARGE
     with torch.cuda.device_of(values):
         triton_kernels.transform[(count,)](
             *(values, source, buffers, tables, normal, bounds, ops),
             *(values.numel(), values[0].numel(), height * width, channels, height, width, tables.shape[1], stride),
-            BLOCK=1024 if small else 2048,
+            BLOCK=block,
             CONTRASTIVE=contrastive,
-            num_warps=4 if small else 8,
+            num_warps=warps,
             enable_fp_fusion=False,
         )
     return buffers[0]
