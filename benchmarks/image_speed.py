@@ -11,13 +11,15 @@ way from and to an array. torchvision v2 gets uint8 tensors, kornia float tensor
 draw one operation a call (torchvision's "mixed" is its own TrivialAugmentWide; the rest is their functions, chosen in
 Python). Albumentations gets and returns uint8 arrays [H,W,C]; its transforms are called without a pipeline around
 them, which is faster, and draw magnitudes of the same ranges themselves. All sides have one thread, but "augtree,
-2 threads". On the GPU, "one operation a batch" is what torchvision does when it gets the batch: less work, not the
-same.
+2 threads". On the GPU augtree runs by Triton's kernels and, "eager", by torch's; "one operation a batch" is what
+torchvision does when it gets the batch: less work, not the same. "Memory traffic" is the time to read and write the
+batch once at the speed of a large copy on the same GPU; "GPU busy" is the part of augtree's time that the GPU works.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 from collections.abc import Callable
 from functools import partial
@@ -29,7 +31,9 @@ import torch
 
 import augtree as at
 import rivals
-from augtree.transforms import images
+from augtree.keys import Key
+from augtree.transforms import fused, images
+from augtree.transforms.pictures import Shape
 from measure import RESULTS, machine, side_by_side, summary, table, write
 from torchvision_beside_cpu_torch import prepare
 
@@ -135,31 +139,84 @@ def bandwidth() -> float:
     return 2 * source.numel() / sorted(seconds)[5]
 
 
+GPU_BATCHES = ((32, 512), (32, 8192), (96, 2048), (224, 1024))
+"""Pixels and pictures a batch."""
+OURS, THEIRS = "augtree", "torchvision v2, one operation a batch"
+
+
+def in_kernels(kernels: str, policy: Any, batch: torch.Tensor) -> Any:
+    """One call with $AUGTREE_KERNELS set: "auto" takes Triton's kernels, "eager" torch's."""
+    os.environ["AUGTREE_KERNELS"] = kernels
+    return policy(batch)
+
+
+def busy(side: Side, calls: int = 5) -> float:
+    """Milliseconds a call that the GPU itself works."""
+    from torch.profiler import ProfilerActivity, profile
+
+    side()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(calls):
+            side()
+        torch.cuda.synchronize()
+    microseconds = sum(float(event.self_device_time_total) for event in found.key_averages())
+    return round(microseconds / calls / 1e3, 4)
+
+
 def on_gpu(repeats: int) -> tuple[list[dict[str, Any]], float]:
     prepare()
+    if not fused.installed():
+        raise SystemExit("Triton is not installed: there is nothing to compare")
     speed = bandwidth()
     rows = []
-    for size, count in ((32, 512), (32, 8192), (96, 2048), (224, 1024)):
+    for size, count in GPU_BATCHES:
         batch = torch.randint(0, 256, (count, 3, size, size), dtype=torch.uint8, device="cuda")
-        sides: dict[str, Side] = {
-            "augtree": partial(at.transforms.TrivialAugment(), batch),
-            "augtree, tree": partial(full_tree(), batch),
-        }
-        if available("torchvision"):
-            from torchvision.transforms import v2
-
-            theirs = v2.TrivialAugmentWide(fill=rivals.GREY)
-            few = list(batch[:64])
-            sides["torchvision v2, one operation a batch"] = partial(theirs, batch)
-            sides["torchvision v2, 64 pictures one by one"] = lambda theirs=theirs, few=few: [theirs(p) for p in few]  # type: ignore[misc]
-        found = {name: summary(s) for name, s in side_by_side(sides, repeats, cuda=True).items()}
-        least = 1e3 * 2 * batch.numel() / speed
-        rates = {name: round(1e3 * (64 if "one by one" in name else count) / t["ms"]) for name, t in found.items()}
-        rows.append(
-            {"pixels": size, "pictures": count, "times": found, "pictures_a_second": rates}
-            | {"ms_of_memory_traffic": round(least, 4), "times_memory": round(found["augtree"]["ms"] / least, 1)}
-        )
+        for work, policy in {"mixed": at.transforms.TrivialAugment(), "tree": full_tree()}.items():
+            done = [in_kernels(name, partial(policy, seed=0), batch) for name in ("auto", "eager")]
+            if not torch.equal(*done):
+                raise SystemExit(f"{work} at {size} px: Triton's bytes are not those of torch's kernels")
+            sides = gpu_sides(policy, batch)
+            found = {name: summary(s) for name, s in side_by_side(sides, repeats, cuda=True).items()}
+            least = 1e3 * 2 * batch.numel() / speed
+            rows.append(
+                {"work": work, "pixels": size, "pictures": count, "times": found, "gpu_busy_ms": busy(sides[OURS])}
+                | {"ms_of_memory_traffic": round(least, 4)}
+                | {"pictures_a_second": {n: round(1e3 * count / t["ms"]) for n, t in found.items()}}
+                | {"times_memory": {n: round(t["ms"] / least, 1) for n, t in found.items()}}
+            )
+            print(f"{work}, {count} x {size} px done", flush=True)
     return rows, speed
+
+
+def gpu_sides(policy: Any, batch: torch.Tensor) -> dict[str, Side]:
+    sides: dict[str, Side] = {
+        OURS: partial(in_kernels, "auto", policy, batch),
+        f"{OURS}, eager": partial(in_kernels, "eager", policy, batch),
+        "draws on the CPU alone": partial(drawn, policy, batch.shape),
+    }
+    if available("torchvision") and not isinstance(policy, at.Tree):
+        from torchvision.transforms import v2
+
+        sides[THEIRS] = partial(v2.TrivialAugmentWide(fill=rivals.GREY), batch)
+    return sides
+
+
+def drawn(policy: Any, shape: torch.Size) -> object:
+    """What the CPU does before a call's pictures are touched, where it draws: with torch's kernels."""
+    return policy.draw(Key.of(0, np.arange(shape[0])), Shape(*shape))
+
+
+def gpu_table(rows: list[dict[str, Any]]) -> str:
+    """Milliseconds and, in brackets, the multiple of the time of reading and writing the batch once."""
+    names = list(rows[0]["times"])
+    header = ["work", "batch", "memory traffic ms", "GPU busy ms"]
+    body = [
+        [r["work"], f"{r['pictures']} x {r['pixels']} px", f"{r['ms_of_memory_traffic']:.3f}"]
+        + [f"{r['gpu_busy_ms']:.3f} ({r['gpu_busy_ms'] / r['ms_of_memory_traffic']:.1f}x)"]
+        + [f"{r['times'][n]['ms']:.3f} ({r['times_memory'][n]:.1f}x)" if n in r["times"] else "" for n in names]
+        for r in rows
+    ]
+    return table([*header, *(f"{name} ms" for name in names)], body)
 
 
 def main() -> None:
@@ -172,16 +229,7 @@ def main() -> None:
     random.seed(0)
     if options.device == "cuda":
         rows, speed = on_gpu(options.repeats)
-        names = list(rows[0]["times"])
-        body = [
-            [
-                f"{r['pictures']} x {r['pixels']} px",
-                *(f"{r['pictures_a_second'][n]:,}" for n in names),
-                f"{r['times_memory']}x",
-            ]
-            for r in rows
-        ]
-        print(table(["batch", *(f"{name}, pictures/s" for name in names), "augtree over memory traffic alone"], body))
+        print(gpu_table(rows))
         content: dict[str, Any] = {"machine": machine(1), "copy_gb_a_second": round(speed / 1e9), "rows": rows}
         print(f"\nwritten to {write('image_speed_gpu', content, options.out)}")
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,8 @@ from support.finite import spoil  # noqa: F401 - a fixture
 settings.register_profile("augtree", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("augtree")
 torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports Triton
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from torch import Tensor
 from augtree.errors import ArgumentError, InputError, escaped, number, shown
 from augtree.keys import Key
 from augtree.policies.tree import SUM_TOLERANCE, Tree
+from augtree.transforms import programs
 from augtree.transforms.base import Batch, Policy, Stage, batch_size
 
 
@@ -67,7 +68,7 @@ class Forest(Policy):
         batch: Batch,
         *,
         groups: Sequence[Hashable] | Tensor | NDArray[Any] | None = None,
-        seed: int | None = None,
+        seed: int | Tensor | None = None,
         index: int | Sequence[int] | NDArray[np.int64] | Tensor | None = None,
         step: int = 0,
     ) -> Batch:
@@ -159,6 +160,14 @@ def _checked_member(name: str, given: Any) -> Member:
 
 CHOICE = 66
 """The counter of the draw that chooses a tree."""
+
+
+@programs.makes(Forest)
+def _program(forest: Forest, program: programs.Program, path: programs.Path, then: int) -> int:
+    """The instructions of `stages`."""
+    entries = [programs.make(member.tree, program, path, then) for member in forest.groups.values()]
+    edges = np.cumsum([member.weight for member in forest.groups.values()])
+    return programs.by_edges(program, path, CHOICE, edges, entries)
 
 
 @dataclass(frozen=True)

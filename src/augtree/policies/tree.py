@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from augtree.errors import ArgumentError, number, whole_number
 from augtree.keys import Key
+from augtree.transforms import programs
 from augtree.transforms.base import Identity, Policy, Stage, Transform, common_domain
 
 DEEPEST = 10
@@ -206,6 +207,22 @@ class Tree(Transform):
 
 APPLY, TURN = 64, 65
 """Counters of the tree's own draws at a node, beyond any that the node's transform makes there."""
+
+
+@programs.makes(Tree)
+def _program(tree: Tree, program: programs.Program, path: programs.Path, then: int) -> int:
+    """The instructions of `stages`, node by node."""
+
+    def enter(index: int) -> int:
+        node, here = tree.nodes.get(index), (*path, index)
+        if node is None:
+            return then
+        left = tree.p_left(index)
+        after = then if left is None else program.test(here, TURN, left, enter(2 * index), enter(2 * index + 1))
+        body = programs.make(node.transform, program, here, after)
+        return program.test(here, APPLY, node.p, body, after) if index == 1 else body
+
+    return enter(1)
 
 
 def sorted_by_index(nodes: Mapping[Any, Any]) -> list[tuple[int, Any]]:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from augtree.errors import ArgumentError, InputError, escaped, number
-from augtree.keys import Key, fresh_seed
+from augtree.keys import Key, as_int, fresh_seed
+from augtree.transforms import fused
 from augtree.transforms.pictures import Pictures, Plan, Shape, check_pictures, merged
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Policy:
         self,
         batch: Batch,
         *,
-        seed: int | None = None,
+        seed: int | Tensor | None = None,
         index: int | Sequence[int] | NDArray[np.int64] | Tensor | None = None,
         step: int = 0,
     ) -> Batch:
@@ -113,6 +114,7 @@ class Policy:
             Pictures [B,C,H,W] or [C,H,W], uint8 or float within [0, 1]; or a PyG Batch or Data.
         seed
             Makes the result repeatable, whatever the batch is split into; by default one from torch's CPU generator.
+            A whole number, or a tensor of one.
         index
             The places of the samples in their data set; one number is that of the first sample.
         step
@@ -124,12 +126,14 @@ class Policy:
                 raise ArgumentError("seed", "must be given where index or step are", seed)
             seed = fresh_seed()
         if not isinstance(batch, Tensor):
-            return cast(Batch, _on_graphs(self, batch, seed, index, step))
+            return cast(Batch, _on_graphs(self, batch, as_int("seed", seed), index, step))
         pictures = check_pictures(batch)
         single = pictures.ndim == 3
         pictures = pictures[None] if single else pictures
-        key = Key.of(seed, indices(index, len(pictures), single), step=step)
-        out = apply_to_pictures(self, pictures, key)
+        out = drawn_there(self, pictures, seed, index, step, single)
+        if out is None:
+            key = Key.of(as_int("seed", seed), indices(index, len(pictures), single), step=step)
+            out = apply_to_pictures(self, pictures, key)
         return cast(Batch, out[0] if single else out)
 
     def module(self) -> PolicyModule:
@@ -264,6 +268,18 @@ def apply_to_pictures(policy: Policy, pictures: Tensor, key: Key) -> Tensor:
     """Draw, then do, for pictures that have been checked."""
     with torch.no_grad():
         return Pictures(pictures).do(policy.draw(key, Shape(*pictures.shape)))
+
+
+def drawn_there(
+    policy: Policy, pictures: Tensor, seed: int | Tensor, index: Any, step: int, single: bool
+) -> Tensor | None:
+    """The pictures transformed by kernels that also draw; None where the CPU must draw."""
+    if not len(pictures) or not fused.serves(pictures.device):
+        return None
+    from augtree.transforms import device_draws
+
+    with torch.no_grad():
+        return device_draws.apply(policy, pictures, seed, index, step, single)
 
 
 def _on_graphs(policy: Policy, batch: Any, seed: int, index: Any, step: int) -> Any:

@@ -102,8 +102,8 @@ class RandomCrop(Transform):
 
     def draw(self, key: Key, shape: Shape) -> Plan:
         """The part of each picture."""
-        tables = crop_tables(self.scale, self.ratio, key, shape, (shape.height, shape.width))
-        return [[Work(kernels.resize, key.rows, tables)]]
+        box = np.stack(crop_box(self.scale, self.ratio, key, shape), axis=1)
+        return [[Work(kernels.stretch, key.rows, (box,))]]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class ResizedCrop(Transform):
         """The part of each picture."""
         need_all(self, key, shape)
         after = self.shape_after(shape)
-        tables = crop_tables(self.scale, self.ratio, key, shape, (after.height, after.width))
+        left, right, top, bottom = crop_box(self.scale, self.ratio, key, shape)
+        tables = bilinear(shape.width, left, right, after.width) + bilinear(shape.height, top, bottom, after.height)
         return [[Work(kernels.resize, key.rows, tables, changes="shape")]]
 
     def shape_after(self, shape: Shape) -> Shape:
@@ -140,18 +141,17 @@ class ResizedCrop(Transform):
         return shape._replace(height=height, width=width)
 
 
-def crop_tables(
-    scale: tuple[float, float], ratio: tuple[float, float], key: Key, shape: Shape, size: tuple[int, int]
+def crop_box(
+    scale: tuple[float, float], ratio: tuple[float, float], key: Key, shape: Shape
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """For `kernels.resize`: first sources and weights, across and down, of a random part of each picture."""
+    """A random part of each picture: left, right, top and bottom."""
     area = shape.height * shape.width * between(scale, key.uniform(0))
     form = np.exp(between((float(np.log(ratio[0])), float(np.log(ratio[1]))), key.uniform(1)))
     width = np.clip(np.rint(np.sqrt(area * form)), 1, shape.width).astype(np.int64)
     height = np.clip(np.rint(np.sqrt(area / form)), 1, shape.height).astype(np.int64)
     left = key.below(shape.width - width + 1, 2)
     top = key.below(shape.height - height + 1, 3)
-    across = bilinear(shape.width, left, left + width, size[1])
-    return across + bilinear(shape.height, top, top + height, size[0])
+    return left, left + width, top, top + height
 
 
 @dataclass(frozen=True)

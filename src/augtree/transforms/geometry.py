@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from augtree.keys import Key
 from augtree.transforms import kernels
 from augtree.transforms.operation import FILL, Floats, Operation
 from augtree.transforms.pictures import Shape, Work
+from augtree.transforms.turns import cosine_and_sine
 
 
 def fixed(values: Floats) -> NDArray[np.int64]:
@@ -121,9 +121,7 @@ class Rotate(Geometry):
 
 
 def turned(degrees: Floats, shape: Shape) -> NDArray[np.int64]:
-    """Coefficients that turn a picture; sine and cosine from the C library and rounded, as in Pillow."""
-    angles = [-math.radians(angle % 360.0) for angle in degrees.tolist()]
-    cos = np.array([round(math.cos(angle), 15) for angle in angles])
-    sin = np.array([round(math.sin(angle), 15) for angle in angles])
+    """Coefficients that turn a picture, as Pillow does."""
+    cos, sin = cosine_and_sine(degrees)
     x, y = shape.width / 2, shape.height / 2
-    return affine(cos, sin, cos * -x + sin * -y + x, -sin, cos, -sin * -x + cos * -y + y)
+    return affine(cos, -sin, cos * -x + -sin * -y + x, sin, cos, sin * -x + cos * -y + y)

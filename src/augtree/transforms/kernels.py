@@ -294,6 +294,26 @@ def resize(pictures: Tensor, left: Tensor, across: Tensor, top: Tensor, down: Te
     return resample(wide.transpose(2, 3).contiguous(), top, down)
 
 
+def stretch(pictures: Tensor, box: Tensor) -> Tensor:
+    """Stretch a box (left, right, top, bottom) to the size of the picture, as `resize`."""
+    left, right, top, bottom = box.unbind(1)
+    across, down = bilinear(pictures.shape[3], left, right), bilinear(pictures.shape[2], top, bottom)
+    return resize(pictures, *across, *down)
+
+
+def bilinear(size: int, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    """`crops.bilinear` on the device, for stretching parts of a side to the whole: [n,size] and [n,size,3]."""
+    scale = (stop - start).double()[:, None] / torch.full_like(start, size).double()[:, None]
+    middle = start[:, None] + (torch.arange(size, device=start.device) + 0.5) * scale
+    first = (middle - 1 + 0.5).long().clamp_(min=0)
+    count = (middle + 1 + 0.5).long().clamp_(max=size) - first
+    taps = torch.arange(3, device=start.device)
+    distance = (taps + first[..., None] - middle[..., None] + 0.5).abs_()
+    weights = (1 - distance).clamp_(min=0) * (taps < count[..., None])
+    total = (weights[..., :1] + weights[..., 1:2]) + weights[..., 2:]
+    return first, (weights / total * (1 << 22) + 0.5).long()
+
+
 def resample(pictures: Tensor, first: Tensor, weights: Tensor) -> Tensor:
     """Weighted sums of neighbouring lines."""
     count, channels, size, length = pictures.shape

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from augtree.errors import InputError
-from augtree.transforms import kernels
+from augtree.transforms import fused, kernels
 from augtree.transforms.cpu import Parts
 
 Array = NDArray[Any]
@@ -109,8 +109,23 @@ class Pictures:
         """Run the plan; the batch it was made from stays as it is."""
         works = [work for slot in plan for work in slot if len(work.rows) or work.changes]
         mixing = any(work.partners is not None for work in works)
-        # The batch that came, and what partners are taken from, must not be written to.
-        parts = self.parts(self.values is self.original or mixing)
+        at_once = len(self.values) > 0 and fused.serves(self.values.device)
+        for known, group in groupby(works, lambda work: at_once and fused.knows(work)):
+            part = list(group)
+            done = fused.run(part, self.values, self.source) if known else None
+            if done is None:
+                self.one_by_one(part, mixing)
+            else:
+                self.values = done
+                self.touched[np.concatenate([work.rows for work in part])] = True
+        if self.values is self.original:
+            self.values = self.values.clone()
+        return self.result()
+
+    def one_by_one(self, works: list[Work], mixing: bool) -> None:
+        """Run the works in place, kernel by kernel."""
+        # What must not be written to: the batch that came, and what partners are taken from.
+        parts = self.parts(self.values is self.original or (mixing and self.values is self.source))
         arrays = [
             array
             for work in works
@@ -132,7 +147,6 @@ class Pictures:
                 parts.add(work.kernel, rows, params)
             self.touched[work.rows] = True
         self.values = parts.finish()
-        return self.result()
 
     def parts(self, keep: bool) -> Parts | OnDevice:
         """What does works on the values, which are kept as they are where that is asked for."""
@@ -141,19 +155,20 @@ class Pictures:
     def result(self) -> Tensor:
         """The pictures in the type they came in; what no kernel touched comes back to the bit."""
         if not self.original.is_floating_point() or self.values.is_floating_point():
-            return self.in_order(self.values)
+            return in_order_of(self.original, self.values)
         # By a tensor, not by a number: the same bits on every device.
         floats = self.values.to(self.original.dtype) / self.original.new_full((), 255)
         if not self.touched.all() and floats.shape == self.original.shape:
             spared = torch.from_numpy(np.flatnonzero(~self.touched)).to(floats.device, non_blocking=True)
             floats.index_copy_(0, spared, self.original.index_select(0, spared))
-        return self.in_order(floats)
+        return in_order_of(self.original, floats)
 
-    def in_order(self, pictures: Tensor) -> Tensor:
-        """The pictures in the memory order that the batch had."""
-        if self.original.is_contiguous() or not self.original.is_contiguous(memory_format=torch.channels_last):
-            return pictures
-        return pictures.contiguous(memory_format=torch.channels_last)
+
+def in_order_of(original: Tensor, pictures: Tensor) -> Tensor:
+    """Pictures in the memory order that a batch has."""
+    if original.is_contiguous() or not original.is_contiguous(memory_format=torch.channels_last):
+        return pictures
+    return pictures.contiguous(memory_format=torch.channels_last)
 
 
 class OnDevice:
