@@ -87,6 +87,18 @@ def test_the_best_of_a_search_have_the_lowest_scores(monkeypatch):
     assert [score(trainer, state, rows, policy, 5) for policy in found] == [value for value, _ in sorted(seen)[:3]]
 
 
+def test_a_search_that_ctrl_c_ends_prints_no_traceback(monkeypatch, capfd):
+    pytest.importorskip("optuna")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fast_autoaugment, "score", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        FastAutoAugment(trials=2).best_policies(task().prepare(grouped()), {}, None, 5)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_models_are_of_the_other_folds_and_the_last_is_trained_with_all_that_was_found(monkeypatch):
     pytest.importorskip("optuna")
     data, fits, fit, judged, losses = grouped(), [], Trainer.fit, [], Trainer.losses
