@@ -1,5 +1,6 @@
 """Fast AutoAugment: folds, density matching, and the merging of what is found."""
 
+import logging
 import sys
 
 import numpy as np
@@ -85,6 +86,24 @@ def test_the_best_of_a_search_have_the_lowest_scores(monkeypatch):
     assert len(seen) == 12
     assert [str(policy) for policy in found] == [text for _, text in sorted(seen)[:3]]
     assert [score(trainer, state, rows, policy, 5) for policy in found] == [value for value, _ in sorted(seen)[:3]]
+
+
+def test_a_search_that_ctrl_c_ends_logs_no_traceback(monkeypatch):
+    pytest.importorskip("optuna")
+    logged = []
+
+    class Kept(logging.Handler):
+        def emit(self, record):
+            logged.append(record.getMessage())
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fast_autoaugment, "score", interrupted)
+    monkeypatch.setattr(logging.getLogger("optuna"), "handlers", [Kept()])
+    with pytest.raises(KeyboardInterrupt):
+        FastAutoAugment(trials=2).best_policies(task().prepare(grouped()), {}, None, 5)
+    assert logged == []
 
 
 def test_models_are_of_the_other_folds_and_the_last_is_trained_with_all_that_was_found(monkeypatch):

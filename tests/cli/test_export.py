@@ -42,7 +42,9 @@ def test_a_model_is_written_and_its_loading_shown(tmp_path, monkeypatch):
 def test_targets_are_those_of_the_thing(tmp_path):
     for arguments, message in (
         (("randaugment",), "--to must be given: python, torchvision, albumentations"),
-        (("randaugment", "--to", "onnx"), "--to must be one of python, torchvision, albumentations"),
+        (("randaugment", "--to", "onnx"), "--to must be given with --model for safetensors, torch-export, onnx"),
+        (("run", "--model", "--to", "python"), "--to must be given without --model for python"),
+        (("randaugment", "--to", "pyton"), "--to must be one of python, torchvision, albumentations"),
         (("run", "--model", "--to", "onx"), r"--to must be one of .*did you mean onnx"),
         (("run", "--model"), "--to must be given: safetensors, torch-export, onnx"),
     ):

@@ -67,6 +67,7 @@ def test_a_training_has_no_parts_that_run_elsewhere(tmp_path):
     for given, problem in {
         ("--on", "ray"): "--on must be left out for a run of the kind train, got 'ray'",
         ("--workers", 4): "--workers must be left out for a run of the kind train, got 4",
+        ("--budget", 3): "--budget must be left out for a run of the kind train, got '3'",
     }.items():
         with pytest.raises(ArgumentError) as caught:
             invoke("resume", tmp_path, *given)

@@ -120,7 +120,9 @@ def test_few_samples_then_few_labels_then_groups(tmp_path):
     assert (data.counts["train"], data.counts["unlabelled"]) == (4, 4)
     assert data.source == {"source": str(folder), "seed": 5, "train": 8, "labels": 4}
     assert load(**data.source).fingerprint == data.fingerprint
-    with pytest.raises(ArgumentError, match="groups must name a column"):
+    with pytest.raises(
+        ArgumentError, match="groups must name a column of the data, which has none beyond its labels and groups"
+    ):
         load(folder, groups="column:hospital")
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from torch_geometric.data import Batch
 
 import augtree as at
 from augtree.exports.finished import read_finished
-from augtree.exports.models import loading_example
+from augtree.exports.models import loading_example, quiet_exporter
 from support.blobs import blobs, net, task
 from support.contrastive import task as contrastive_task
 from support.small_graphs import classifier_task, marked_rings
@@ -86,6 +87,13 @@ def test_torch_export_gives_the_same_outputs_for_any_number_of_samples(runs, tmp
         torch.testing.assert_close(first, outputs[3:4], rtol=1e-4, atol=1e-5)
     else:
         torch.testing.assert_close(names["model"](inputs[0][:1]), outputs[:1], rtol=1e-4, atol=1e-5)
+
+
+def test_the_exporter_warns_nobody_of_torchvision():
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    with quiet_exporter():
+        assert not logger.isEnabledFor(logging.WARNING)
+    assert logger.isEnabledFor(logging.WARNING)
 
 
 @needs_onnx

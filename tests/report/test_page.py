@@ -12,7 +12,7 @@ from augtree.report import page, parts
 from augtree.report.figures import Scale
 from augtree.report.gather import gather
 from augtree.report.pictures import Pictures
-from augtree.report.sections import policies, trunk, verdict
+from augtree.report.sections import evidence, policies, trunk, verdict
 from augtree.transforms import Flip, VerticalFlip
 from support.reports import HOSTILE, RUNS, digits, task
 
@@ -201,6 +201,8 @@ def test_what_is_out_of_play_is_shown_by_a_transform_that_does_it(made):
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(ArgumentError, match="run must be the folder of a run, or a folder of runs"):
         at.write_report(tmp_path)
+    with pytest.raises(ArgumentError, match="run must be .* but it does not exist"):
+        at.write_report(tmp_path / "nowhere")
     with pytest.raises(ArgumentError, match="out must be a file in an existing folder"):
         at.write_report(tmp_path, tmp_path / "no" / "page.html")
 
@@ -225,6 +227,20 @@ def test_a_run_of_sixteen_groups_is_small(made, tmp_path):
     assert len(text.encode()) < 5_000_000
     assert text.count('class="policy-figure"') == 16
     assert all(f"group {i:02d}" in found.text for i in range(16))
+
+
+@pytest.mark.parametrize(
+    ("groups", "left", "said"),
+    [
+        ((), "ab", "out of play"),
+        ("ab", "a", "out of play in 1 of 2"),
+        ("ab", "ab", "out of play"),
+        ("ab", "", "in play"),
+    ],
+)
+def test_an_untested_flip_is_out_of_play_in_all_groups(groups, left, said):
+    found = evidence.outcome({"groups": dict.fromkeys(groups), "left": left})
+    assert f">{said}<" in str(found)
 
 
 def test_what_leaves_play_in_many_groups_is_folded():

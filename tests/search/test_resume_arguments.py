@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import augtree as at
-from augtree.errors import DataError, OtherRunError, PolicyFileError, RunError
+from augtree.errors import ArgumentError, DataError, OtherRunError, PolicyFileError, RunError
 from augtree.runs.store import VERSION, Run
 from augtree.search import Density
 from augtree.tasks import Classification
@@ -115,9 +115,18 @@ def test_a_run_with_a_space_of_an_older_version_is_refused(tmp_path, cut):
         again(tmp_path / "a")
 
 
+def test_the_budget_of_a_search_by_cooldowns_stays(tmp_path, cut):
+    stopped(tmp_path / "a", cut, scorer="cooldown")
+    with pytest.raises(ArgumentError, match="budget must be left out or be that of the run: .*, got 3"):
+        again(tmp_path / "a", budget=3)
+    assert again(tmp_path / "a", budget=6).cost.forward > 0
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(RunError, match="must be the folder of a run, but it has no spec.json"):
         at.resume(tmp_path)
+    with pytest.raises(RunError, match="nowhere must be the folder of a run, but there is no such folder"):
+        at.resume(tmp_path / "nowhere")
 
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path):

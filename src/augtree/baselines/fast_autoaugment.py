@@ -148,9 +148,9 @@ def folds_of(data: Dataset, rows: Rows, folds: int, seed: int) -> list[Rows]:
 
 @contextmanager
 def quiet(optuna: Any) -> Iterator[None]:
-    """Keep Optuna from reporting every trial."""
+    """Keep Optuna from reporting every trial, and from showing the traceback of one that Ctrl-C ended."""
     before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         yield
     finally:

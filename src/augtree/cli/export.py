@@ -38,13 +38,21 @@ def export(
     """Write a policy as code, or a finished model as a file, that works without augtree."""
     if to is None:
         raise ArgumentError("--to", f"must be given: {', '.join(MODEL_TARGETS if model else TARGETS)}")
-    to = one_of("--to", to, MODEL_TARGETS if model else TARGETS)
+    check_target(to, model)
     if out is None and model:
         out = Path(f"model{MODEL_TARGETS[to][0]}")
     if out is not None:
         check_new_file(out, overwrite)
     result = model_file(policy, to, out, overwrite) if model else policy_source(policy, to, out, as_json)
     finish({"policy": policy, "to": to, **result}, as_json)
+
+
+def check_target(to: str, model: bool) -> None:
+    """Raise for an unknown target, or for one of policies where a model is exported, and the other way round."""
+    if to in (TARGETS if model else MODEL_TARGETS):
+        names = ", ".join(TARGETS if model else MODEL_TARGETS)
+        raise ArgumentError("--to", f"must be given {'without' if model else 'with'} --model for {names}", to)
+    one_of("--to", to, MODEL_TARGETS if model else TARGETS)
 
 
 def model_file(run: str, to: str, out: Path | None, overwrite: bool) -> dict[str, Any]:

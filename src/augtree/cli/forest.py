@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from augtree.policies.tree import Tree
 from augtree.progress import Console
 from augtree.runs.store import check_run_folder
 from augtree.search.options import SearchOptions
+from augtree.tables import duration
 
 TEXTS = {name: text.replace("(density, retrain)", "(method paper)") for name, text in docs_of(SearchOptions).items()}
 TREE_SEARCH = search_group(
@@ -111,6 +113,19 @@ def trees_of(place: Path) -> dict[str, Tree]:
     return {group: member.tree for group, member in found.groups.items()}
 
 
+def cost_in_words(cost: Mapping[str, float]) -> str:
+    """What the search and the weighted training have cost, where there were any.
+
+    >>> cost_in_words({"search_equivalents": 2.123, "search_seconds": 41.2})
+    'search 2.12 training equivalents, 41 s'
+    """
+    parts = [part for part in ("search", "fit") if f"{part}_equivalents" in cost]
+    return "; ".join(
+        f"{part} {cost[f'{part}_equivalents']:.2f} training equivalents, {duration(cost[f'{part}_seconds'])}"
+        for part in parts
+    )
+
+
 def print_forest(result: ForestResult, console: Console) -> None:
     """Print a forest and the next steps."""
     say("\n" + result.forest.to_text())
@@ -121,7 +136,7 @@ def print_forest(result: ForestResult, console: Console) -> None:
     console.show_notes(result.notes)
     say("\n" + result.to_text())
     say("\n" + "\n".join(verdict_lines(result)))
-    say(f"The weights make {result.effective_size:.0f} samples of the training data (N_w).")
+    say(f"Weighted so, the training data count as {result.effective_size:.0f} samples (effective sample size, N_w).")
     if result.similarity.get("average_with") is not None:
         before, after = (result.similarity[f"average_{model}"] for model in ("without", "with"))
         say(f"Average similarity of the groups' features: {after:.3f}; without the forest {before:.3f}.")
@@ -129,8 +144,7 @@ def print_forest(result: ForestResult, console: Console) -> None:
         size = f", differing by {pair['size']:.1f} nodes and {pair['degree']:.2f} in degree" if "size" in pair else ""
         groups = printable(" and ".join(pair["groups"]))
         say(f"  trained on {groups} alone: similarity {pair['similarity']:.3f}{size}")
-    costs = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in result.cost.items())
-    say(f"Cost: {costs}.")
+    say(f"Cost: {cost_in_words(result.cost)}.")
     if not result.deterministic:
         say("deterministic: false (the same run again may differ; --deterministic).")
     say(

@@ -32,7 +32,9 @@ def resume(
     threads: Annotated[
         int | None, typer.Option(min=1, help="CPU threads (default: those of the run so far).")
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="Another budget, for a search that ended early.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Another budget, for a search by density or retrain that its budget ended.")
+    ] = None,
     on: On = None,
     address: Address = None,
     gpus_per_task: GpusPerTask = None,

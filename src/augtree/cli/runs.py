@@ -11,6 +11,7 @@ import typer
 from augtree.cli.app import Json, app, finish, say
 from augtree.errors import ArgumentError
 from augtree.runs.listing import list_runs
+from augtree.tables import counted
 
 DEFAULT = Path("runs")
 
@@ -27,5 +28,5 @@ def runs(
     if not found:
         say(f"No runs in {folder}.")
     for run in found:
-        say(f"{run.run}: {run.kind} on {run.data}, {run.status}, {run.units} units, {run.seconds:.0f} s")
+        say(f"{run.run}: {run.kind} on {run.data}, {run.status}, {counted(run.units, 'unit')}, {run.seconds:.0f} s")
     finish({"runs": [asdict(run) for run in found]}, as_json)

@@ -58,13 +58,14 @@ OPTION_NAMES = {
     "workers": "--workers",
     "address": "--address",
     "gpus_per_task": "--gpus-per-task",
+    "budget": "--budget",
 }
 """The options by what an ArgumentError of a run calls them."""
 
 
 @contextmanager
 def executor_options() -> Iterator[None]:
-    """Within this context, an ArgumentError about workers or an executor names the option and its value."""
+    """Within this context, an ArgumentError about one of these arguments names the option and its value."""
     try:
         yield
     except ArgumentError as error:

@@ -86,6 +86,7 @@ def resume(
     if "scorer" in spec:
         restore_scorer(spec["scorer"], Path(folder))  # refused before the data, which may take long to read
     for name, value, default, kinds in (
+        ("budget", budget, None, ("search", "forest")),
         ("executor", executor, None, PARALLEL),
         ("workers", workers, 1, (*PARALLEL, "evaluate")),
     ):
@@ -112,8 +113,12 @@ def resume_forest(run: Restored, *, watch: Watchers, **more: Any) -> ForestResul
 
 
 def options_of(run: Restored, *, budget: str | float | None, **more: Any) -> SearchOptions:
-    """The options of a search, with another budget where one is given."""
-    return SearchOptions.from_spec(run.spec, run.folder, budget=run.budget if budget is None else budget, **more)
+    """The options of a search, with another budget where one is given and does not decide what is done."""
+    options = SearchOptions.from_spec(run.spec, run.folder, budget=run.budget if budget is None else budget, **more)
+    if options.budget != run.spec.get("budget", options.budget):
+        rule = "must be left out or be that of the run: a search by cool-downs keeps the budget that it began with"
+        raise ArgumentError("budget", rule, budget)
+    return options
 
 
 def resume_fit(run: Restored, *, watch: Watchers, **_: Any) -> ForestResult:

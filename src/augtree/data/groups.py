@@ -102,7 +102,7 @@ def named_groups(data: Dataset, by: By) -> tuple[list[str], bool]:
 def by_column(data: Dataset, column: str) -> list[str]:
     """The values of a column of index.csv."""
     if column not in data.columns:
-        known = ", ".join(data.columns) or "none"
+        known = ", ".join(data.columns) or "none beyond its labels and groups"
         rule = f"must name a column of the data, which has {known}{nearest(column, data.columns)}"
         raise ArgumentError("groups", rule, f"column:{column}")
     return [value or "(empty)" for value in data.columns[column]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,7 +91,7 @@ def as_torch_export(finished: Finished) -> bytes:
 def as_onnx(finished: Finished) -> bytes:
     """An ONNX model, with what is known about it as metadata."""
     need("onnxscript", "export")
-    with explained("ONNX"):
+    with explained("ONNX"), quiet_exporter():
         program = torch.onnx.export(
             exported(finished), input_names=[*DYNAMIC[finished.domain]], output_names=["outputs"], verbose=False
         )
@@ -100,6 +101,18 @@ def as_onnx(finished: Finished) -> bytes:
     entry.key, entry.value = "augtree", json.dumps(finished.about)
     content: bytes = proto.SerializeToString()
     return content
+
+
+@contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Keep the exporter from warning that torchvision is missing, which no model here needs."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def exported(finished: Finished) -> torch.export.ExportedProgram:

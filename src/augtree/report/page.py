@@ -97,8 +97,8 @@ def write_report(
     """
     folder = Path(run)
     path = folder / NAME if out is None else Path(out)
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise ArgumentError("out", "must be a file in an existing folder", str(out))
+    if out is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+        raise ArgumentError("out", "must be a file in an existing folder", str(path))
     write_atomically(path, document(content_of(folder, data, task, transforms)).encode())
     return path
 
@@ -127,6 +127,10 @@ def digest(content: str) -> str:
 
 def folders_of(run: Path) -> list[Path]:
     """The folders of the runs that a page is about; an ArgumentError where there is none."""
+    if not run.exists():
+        raise ArgumentError(
+            "run", "must be the folder of a run, or a folder of runs, but it does not exist", str(run)
+        )
     check_folder(run)
     if (run / "spec.json").is_file():
         return [run]

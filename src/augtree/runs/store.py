@@ -327,7 +327,8 @@ def read_spec(folder: Path) -> dict[str, Any]:
     path = folder / "spec.json"
     with writing(path):
         if not path.is_file():
-            raise RunError(f"{folder} must be the folder of a run, but it has no spec.json")
+            why = "it has no spec.json" if folder.is_dir() else "there is no such folder"
+            raise RunError(f"{folder} must be the folder of a run, but {why}")
         content = path.read_bytes()
     try:
         spec: dict[str, Any] = json.loads(content)

@@ -133,7 +133,7 @@ def signed(effect: Mapping[str, float]) -> str:
 
 def outcome(finding: Finding) -> Html:
     """What came of it, beside the title."""
-    left, groups = set(finding["left"]), set(finding["groups"]) or {UNGROUPED}
+    left, groups = set(finding["left"]), set(finding["groups"])  # no groups: untested, or all samples are one
     if not left:
         return tag("span", "in play", class_="outcome stays")
     whole = left >= groups

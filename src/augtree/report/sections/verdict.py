@@ -49,8 +49,10 @@ def tone(sentence: str) -> str:
 
     >>> tone("The tree is 0.1 ahead of none."), tone("It is 0.1 ahead of none: not more than noise."), tone("Well.")
     ('helps', 'unsure', '')
+    >>> tone("It is 0.1 ahead of none: one seed in common cannot tell that from noise.")
+    'unsure'
     """
-    if any(doubt in sentence for doubt in ("not more than noise", "within the noise")):
+    if any(doubt in sentence for doubt in ("not more than noise", "within the noise", "cannot tell that from noise")):
         return "unsure"
     found = next((kind for begin, kind in TONES.items() if sentence.startswith(begin)), "")
     sides = {" ahead of ": "helps", " behind ": "harms", " above that of ": "harms", " below that of ": "helps"}
