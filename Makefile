@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 # mkdocs-material announces its successor in every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-exports test-integrations test-package check browser format docs docs-serve bench package clean
+.PHONY: demo test first-half second-half test-exports test-integrations test-package check browser format docs docs-serve bench package clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -21,8 +21,17 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: $(VENV)/.ready
 	$(BIN)/augtree demo --out runs/demo
 
+# Two halves of about one length side by side: a test has one thread.
+HALF := tests/search tests/forests tests/cli tests/testing tests/runs
+
 test: $(VENV)/.ready
-	$(BIN)/pytest
+	$(MAKE) --no-print-directory -j2 --output-sync=target first-half second-half
+
+first-half:
+	$(BIN)/pytest $(HALF)
+
+second-half:
+	$(BIN)/pytest tests src $(HALF:%=--ignore=%)
 
 check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
