@@ -99,6 +99,7 @@ def test_the_figures_of_a_comparison_are_its_own(made, tmp_path):
             assert f"{line['difference']:+.4f} ± {line['difference_se']:.4f}".replace("-", "−") in found
     assert result["published"] == ["mixup"]
     assert "published method" in found
+    assert "policy, trained anew" in found
 
 
 def test_the_evidence_is_that_of_the_findings(made, tmp_path):

@@ -301,7 +301,7 @@ def test_half_are_left_alone_while_the_model_does_not_overfit(overfit, alone):
     assert (EVERY_SAMPLE in trunk.plays[UNGROUPED].out) == alone
     expected = "half of the samples are left alone from here on." if alone else "every sample is augmented."
     assert FactorTested(found, grouped=False).describe() == [
-        f"Test after 0.20 trainings: the loss on training samples is 75% below that on validation samples; {expected}"
+        f"Test after 0.20 trainings: the loss on training samples is 75 % below that on validation samples; {expected}"
     ]
 
 

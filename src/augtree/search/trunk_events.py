@@ -174,9 +174,9 @@ def gap_in_words(gap: float) -> str:
     """How a training loss stands to a validation loss.
 
     >>> gap_in_words(0.25), gap_in_words(-4.0)
-    ('25% below', 'not below')
+    ('25 % below', 'not below')
     """
-    return f"{gap:.0%} below" if gap >= SMALLEST_GAP else "not below"
+    return f"{100 * gap:.0f} % below" if gap >= SMALLEST_GAP else "not below"
 
 
 def describe_test(finding: Finding, *, grouped: bool) -> str:

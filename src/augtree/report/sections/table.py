@@ -34,6 +34,8 @@ TAGS = {
     "finished": "search",
     "published": "published method",
 }
+OWN = "policy, trained anew"
+"""What a row is that is none of these."""
 
 
 def comparison_of(record: Record) -> Comparison | None:
@@ -114,7 +116,7 @@ def comparison_table(table: Comparison, kinds: Mapping[str, str]) -> Html:
         named = tag(
             "th",
             tag("span", line.policy, class_="policy"),
-            tag("span", TAGS.get(kind, ""), class_="tag") if kind else None,
+            tag("span", TAGS.get(kind, OWN), class_="tag"),
             scope="row",
         )
         rows.append(tag("tr", named, cells, class_=kind or "own"))
