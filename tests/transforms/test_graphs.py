@@ -10,7 +10,8 @@ from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import Chain, DropNodes, GraphCL, MaskNodes, PermuteEdges, Rotate, Subgraph
 from augtree.transforms.graph_batch import Graphs
-from augtree.transforms.graphs import FOUR, pair_ends, pair_number
+from augtree.transforms.graph_pairs import pair_ends, pair_number
+from augtree.transforms.graphs import FOUR
 
 ALL = (DropNodes, MaskNodes, Subgraph, PermuteEdges)
 

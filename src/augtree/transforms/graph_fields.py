@@ -55,7 +55,8 @@ class Change:
     """What happens to every field when nodes or edges go."""
 
     graphs: Graphs
-    edges_kept: Tensor
+    edges_kept: Tensor | None
+    """The numbers of the edges whose fields stay; None where all do."""
     nodes: Nodes | None
     edges: Tensor
 
@@ -218,12 +219,21 @@ class Change:
 
 def true_at(mask: Tensor) -> Tensor:
     """The numbers of the entries that hold."""
+    if mask.device.type == "cpu":  # numpy does not branch at every entry
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.nonzero().view(-1)
 
 
 def spread_out(counts: Tensor) -> Tensor:
-    """The graph of each entry, from the number of entries of each graph; on the CPU."""
-    return torch.repeat_interleave(torch.arange(len(counts), device="cpu"), counts)
+    """The graph of each entry, from the number of entries of each graph."""
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+
+
+def numbered(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The graph of each entry, and the number of the entry within its graph."""
+    graph = spread_out(counts)
+    first = counts.cumsum(0) - counts
+    return graph, torch.arange(len(graph), device=graph.device) - first.index_select(0, graph)
 
 
 def taken(value: Any, mask: Tensor) -> Any:

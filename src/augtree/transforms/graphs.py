@@ -19,8 +19,9 @@ from torch import Tensor
 from augtree.errors import whole_number
 from augtree.keys import Key, element_bits, shift
 from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
-from augtree.transforms.graph_batch import Graphs, in_order
-from augtree.transforms.graph_fields import spread_out, true_at
+from augtree.transforms.graph_batch import Graphs, in_order, stable_order
+from augtree.transforms.graph_fields import numbered, true_at
+from augtree.transforms.graph_pairs import UndirectedEdges
 
 ROUND, PICK, NEW, TURN, WALK, CHOICE = range(6)
 """Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks; which of several."""
@@ -58,17 +59,27 @@ def share(counts: Tensor, ratio: Tensor, uniform: Tensor) -> Tensor:
     return (counts * ratio + uniform * (ratio > 0)).floor().long()
 
 
-def ranks(order: Tensor, graph: Tensor, local: Tensor) -> Tensor:
-    """The rank of each element within its graph when sorted by `order` (40 bits); elements stand graph by graph."""
-    by_order = torch.argsort((graph << 40) | order, stable=True)
-    return torch.empty_like(local).scatter_(0, by_order, local)
+def in_random_order(graph: Tensor, order: Tensor, graphs: int) -> Tensor:
+    """The numbers of elements that stand graph by graph, those of each graph sorted by `order` (40 bits)."""
+    return stable_order((graph << 40) | order, 40 + graphs.bit_length())
 
 
-def first_in_random_order(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
-    """A mask of `count` nodes of each graph, drawn without replacement."""
-    of = graphs.graph
-    bits = element_bits(state.index_select(0, of), graphs.local, PICK)
-    return ranks(shift(bits, 23), of, graphs.local) < count.to(of.device).index_select(0, of)
+def heads(rows: Tensor, first: Tensor, counts: Tensor) -> Tensor:
+    """From the rows of each graph, which begin at `first`, so many."""
+    graph, number = numbered(counts)
+    return rows.index_select(0, first.index_select(0, graph) + number)
+
+
+def first_nodes(graphs: Graphs, order: Tensor, count: Tensor) -> Tensor:
+    """The numbers of the `count` nodes of each graph that come first by `order` (40 bits)."""
+    by_order = in_random_order(graphs.graph, order, len(graphs.nodes))
+    return heads(by_order, graphs.start, count.to(order.device))
+
+
+def random_nodes(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
+    """The numbers of `count` nodes of each graph, drawn without replacement."""
+    bits = element_bits(state.index_select(0, graphs.graph), graphs.local, PICK)
+    return first_nodes(graphs, shift(bits, 23), count)
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,9 @@ class DropNodes(GraphTransform):
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Drop the nodes that come first in a random order."""
         gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
-        return graphs.keep_nodes(~first_in_random_order(graphs, gone, state), graphs.nodes - gone)
+        kept = torch.ones_like(graphs.graph, dtype=torch.bool)
+        kept.index_fill_(0, random_nodes(graphs, gone, state), False)
+        return graphs.keep_nodes(kept, graphs.nodes - gone)
 
 
 @dataclass(frozen=True)
@@ -89,9 +102,9 @@ class MaskNodes(GraphTransform):
         """Mask the nodes that come first in a random order."""
         if "x" not in graphs.batch:
             return graphs.batch
-        masked = first_in_random_order(graphs, share(graphs.nodes, ratio, uniform), state)
+        masked = random_nodes(graphs, share(graphs.nodes, ratio, uniform), state)
         out = copy.copy(graphs.batch)
-        out.x = out.x.index_fill(0, true_at(masked), 0)
+        out.x = out.x.index_fill(0, masked, 0)
         return out
 
 
@@ -119,18 +132,14 @@ class Subgraph(GraphTransform):
         # Nodes that are not visited come after, in random order.
         order = shift(element_bits(state.index_select(0, of), graphs.local, PICK), 25) | (1 << 38)
         self.walk(graphs, walks, state, order)
-        kept = ranks(order, of, graphs.local) < wanted.to(of.device).index_select(0, of)
+        kept = torch.zeros_like(of, dtype=torch.bool).index_fill_(0, first_nodes(graphs, order, wanted), True)
         return graphs.keep_nodes(kept, wanted)
 
     def walk(self, graphs: Graphs, walks: Tensor, state: Tensor, order: Tensor) -> None:
         """Write into `order` when each node is first visited, walks counted one after the other."""
         device = graphs.graph.device
         degree, first, target = neighbours(graphs.edge_index, len(order))
-        graph = spread_out(walks)
-        number = (torch.arange(len(graph), device="cpu") - (walks.cumsum(0) - walks).index_select(0, graph)).to(
-            device
-        )
-        graph = graph.to(device)
+        graph, number = numbered(walks.to(device))
         seen = number * self.length + torch.arange(self.length, device=device).view(-1, 1)
         draws = element_bits(state.index_select(0, graph), seen, WALK).unbind()
         here = graphs.start.index_select(0, graph) + draws[0] % graphs.nodes.to(device).index_select(0, graph)
@@ -162,81 +171,46 @@ class PermuteEdges(GraphTransform):
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Give the edges that come first in a random order new ends, or none."""
-        source, target = graphs.edge_index
-        slots = true_at(source != target)
-        if not slots.numel():
+        if not graphs.edge_index.numel():
             return graphs.batch
-        device = source.device
-        # Every undirected edge once, sorted, by its number among all pairs of nodes of the batch.
-        low, high = torch.minimum(source, target), torch.maximum(source, target)
-        edges, which = torch.unique(pair_number(low, high).index_select(0, slots), return_inverse=True)
-        high = torch.empty_like(edges).scatter_(0, which, high.index_select(0, slots))
-        owner = graphs.graph.index_select(0, high)
-        count = torch.bincount(owner, minlength=len(graphs.nodes))
-        first = count.cumsum(0) - count
-        local = torch.arange(len(edges), device=device) - first.index_select(0, owner)
+        edges = UndirectedEdges.of(graphs)
+        graph, local = numbered(edges.count)
+        bits = element_bits(state.index_select(0, graph), local, PICK)
+        order = in_random_order(graph, shift(bits, 23), len(graphs.nodes))
+        first = edges.count.cumsum(0) - edges.count
 
-        nodes = graphs.nodes.to(device)
-        absent = (nodes * (nodes - 1) >> 1) - count
-        gone = share(count, ratio.to(device), uniform.to(device))
-        bits = element_bits(state.index_select(0, owner), local, PICK)
-        rank = ranks(shift(bits, 23), owner, local)
-        leaves = rank < gone.index_select(0, owner)
-        changes = true_at(rank < torch.minimum(gone, absent).index_select(0, owner))
-
-        # The nth absent edge of a graph: n, and one more for every edge that is there before it.
-        start = graphs.start.index_select(0, owner)
-        low = edges - (high * (high - 1) >> 1)
-        absent_before = pair_number(low - start, high - start) - local
-        whose = owner.index_select(0, changes)
-        nth = spread(rank.index_select(0, changes), torch.minimum(gone, absent)[whose], absent[whose], state[whose])
-        room = (absent + 1).cumsum(0) - (absent + 1)
-        passed = torch.searchsorted(room.index_select(0, owner) + absent_before, room[whose] + nth, right=True)
-        new_low, new_high = pair_ends(nth + passed - first[whose])
-        low.scatter_(0, changes, new_low + graphs.start[whose])
-        high.scatter_(0, changes, new_high + graphs.start[whose])
-
-        leaves.scatter_(0, changes, False)
-        return graphs.keep_edges(*rewired(graphs.edge_index, slots, which, low, high, leaves))
+        gone = share(edges.count, ratio.to(bits.device), uniform.to(bits.device))
+        absent = edges.first_pair.diff() - edges.count
+        changed = torch.minimum(gone, absent)
+        low, high = edges.absent(*new_pairs(changed, absent, state))
+        columns, which = edges.columns(heads(order, first, changed))
+        ends = rewired(graphs.edge_index, columns, low.index_select(0, which), high.index_select(0, which))
+        if torch.equal(gone, changed):
+            return graphs.keep_edges(ends, None)
+        lost, _ = edges.columns(heads(order, first + changed, gone - changed))
+        kept = true_at(torch.ones_like(graphs.edge_graph, dtype=torch.bool).index_fill_(0, lost, False))
+        return graphs.keep_edges(ends.index_select(1, kept), kept)
 
 
-def rewired(
-    edge_index: Tensor, slots: Tensor, which: Tensor, low: Tensor, high: Tensor, leaves: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Edges with their new ends, and the numbers of the edges whose places they take."""
-    source, target = edge_index
-    kept = slots.index_select(0, true_at(~leaves.index_select(0, which)))
-    if len(slots) < len(source):  # self-loops stay where they are
-        kept = torch.cat([kept, true_at(source == target)]).sort().values
-    forward = source < target
-    low_end, high_end = source.clone(), source.clone()
-    low_end.scatter_(0, slots, low.index_select(0, which))
-    high_end.scatter_(0, slots, high.index_select(0, which))
-    ends = torch.stack([torch.where(forward, low_end, high_end), torch.where(forward, high_end, low_end)])
-    return ends.index_select(1, kept), kept
+def rewired(edge_index: Tensor, columns: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Edges of which some columns have new ends, in the same direction."""
+    ends = edge_index.clone(memory_format=torch.contiguous_format)
+    upward = edge_index[0].index_select(0, columns) < edge_index[1].index_select(0, columns)
+    ends[0].scatter_(0, columns, torch.where(upward, low, high))
+    ends[1].scatter_(0, columns, torch.where(upward, high, low))
+    return ends
 
 
-def spread(rank: Tensor, count: Tensor, size: Tensor, state: Tensor) -> Tensor:
-    """For ranks 0 .. count-1 different numbers in [0, size), each number equally likely.
+def new_pairs(count: Tensor, size: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """For each graph `count` different numbers in [0, size), each equally likely; first the graph of each number.
 
     Systematic sampling: one number from each of `count` equal parts, all turned by the same amount.
     """
+    graph, rank = numbered(count)
+    turn = element_bits(state, torch.zeros_like(state), TURN) % size.clamp(min=1)
+    count, size, turn, state = (each.index_select(0, graph) for each in (count, size, turn, state))
     begin, end = rank * size // count, (rank + 1) * size // count
-    turn = element_bits(state, torch.zeros_like(rank), TURN)
-    return (begin + element_bits(state, rank, NEW) % (end - begin) + turn % size) % size
-
-
-def pair_number(low: Tensor, high: Tensor) -> Tensor:
-    """Pairs of nodes counted: (0,1), (0,2), (1,2), (0,3) ..."""
-    return (high * (high - 1) >> 1) + low
-
-
-def pair_ends(number: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower and the higher node of a pair."""
-    high = ((1 + (1 + 8 * number.double()).sqrt()) / 2).long()
-    high = torch.where(high * (high - 1) >> 1 > number, high - 1, high)
-    high = torch.where((high + 1) * high >> 1 <= number, high + 1, high)
-    return number - (high * (high - 1) >> 1), high
+    return graph, (begin + element_bits(state, rank, NEW) % (end - begin) + turn) % size
 
 
 FOUR: tuple[type[GraphTransform], ...] = (DropNodes, PermuteEdges, Subgraph, MaskNodes)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from augtree.exports.parts.draws import Draws, draws_of, new_seed
 from augtree.keys import element_bits, signed
-from augtree.transforms.graphs import pair_ends, pair_number
+from augtree.transforms.graph_pairs import pair_ends, pair_number
 
 NODE_FIELDS = ("x", "pos", "feat", "node_type", "n_id")
 
