@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, need
-from augtree.transforms.graph_fields import NODE_FIELDS, Change, Field, Nodes, numbered, slices, spread_out, true_at
+from augtree.transforms.graph_arrays import array, numbered, tensor
+from augtree.transforms.graph_fields import NODE_FIELDS, Change, Field, Nodes, slices, spread_out, true_at
 
 
 def is_graph(batch: object) -> bool:
@@ -67,8 +68,8 @@ class Graphs:
         """Lay a batch open."""
         nodes = node_counts(batch)
         device = device_of(batch)
-        graph, local = numbered(nodes.to(device))
-        return Graphs(batch, nodes, graph, (nodes.cumsum(0) - nodes).to(device), local)
+        graph, local = numbered(array(nodes.to(device)))
+        return Graphs(batch, nodes, tensor(graph), (nodes.cumsum(0) - nodes).to(device), tensor(local))
 
     @property
     def edge_index(self) -> Tensor:
@@ -154,29 +155,6 @@ def in_order(rows: Tensor, keys: Tensor) -> Tensor:
     if keys.device.type == "cpu" and bool((keys[1:] >= keys[:-1]).all()):  # mostly so, and cheaper than to sort
         return rows
     return rows.index_select(0, torch.argsort(keys, stable=True))
-
-
-def stable_order(keys: Tensor, bits: int) -> Tensor:
-    """What argsort(keys, stable=True) gives for keys of so many bits.
-
-    On a CPU, numpy's sort of values is several times as fast as any argsort: keys and their numbers are sorted as one
-    word. Keys that are too long for that are shortened, and those that then agree are sorted once more.
-    """
-    if keys.device.type != "cpu":
-        return torch.argsort(keys, stable=True)
-    whole = keys.numpy()
-    room = len(whole).bit_length()
-    short = max(bits + room - 63, 0)
-    words = (whole >> short << room) | np.arange(len(whole))
-    words.sort()
-    order = words & ((1 << room) - 1)
-    if short:
-        words >>= room
-        same = words[1:] == words[:-1]
-        if same.any():
-            tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-            order[tied] = order[tied][np.argsort(whole[order[tied]], kind="stable")]
-    return torch.from_numpy(order)
 
 
 def device_of(batch: Any) -> torch.device:

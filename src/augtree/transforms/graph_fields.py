@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, TransformError
+from augtree.transforms.graph_arrays import array, groups, places, tensor
 
 if TYPE_CHECKING:
     from augtree.transforms.graph_batch import Graphs
@@ -219,21 +220,12 @@ class Change:
 
 def true_at(mask: Tensor) -> Tensor:
     """The numbers of the entries that hold."""
-    if mask.device.type == "cpu":  # numpy does not branch at every entry
-        return torch.from_numpy(np.flatnonzero(mask.numpy()))
-    return mask.nonzero().view(-1)
+    return tensor(places(array(mask)))
 
 
 def spread_out(counts: Tensor) -> Tensor:
     """The graph of each entry, from the number of entries of each graph."""
-    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-
-
-def numbered(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The graph of each entry, and the number of the entry within its graph."""
-    graph = spread_out(counts)
-    first = counts.cumsum(0) - counts
-    return graph, torch.arange(len(graph), device=graph.device) - first.index_select(0, graph)
+    return tensor(groups(array(counts)))
 
 
 def taken(value: Any, mask: Tensor) -> Any:

@@ -7,59 +7,65 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from augtree.transforms.graph_batch import Graphs, stable_order
-from augtree.transforms.graph_fields import numbered, slices, true_at
+from augtree.transforms.graph_arrays import Array, array, library, numbered, places, stable_order, tensor, up_to
+from augtree.transforms.graph_batch import Graphs
 
 
 @dataclass(frozen=True)
 class UndirectedEdges:
     """Every undirected edge of a batch once, graph by graph, in the order of the pairs of nodes; no self-loops."""
 
-    graphs: Graphs
-    pair: Tensor
+    pair: Array
     """The number of each edge, when the pairs of all graphs are counted one graph after the other."""
-    column: Tensor
+    column: Array
     """The columns of `edge_index`, edge by edge."""
-    begin: Tensor
+    begin: Array
     """Where the columns of each edge begin, and the end."""
-    first_pair: Tensor
-    """The number of the first pair of each graph, and the end."""
-    count: Tensor
+    first_pair: Array
+    """The number of the first pair of each graph."""
+    count: Array
     """Edges of each graph."""
+    absent: Array
+    """Pairs without an edge of each graph."""
 
     @staticmethod
     def of(graphs: Graphs) -> UndirectedEdges:
         """Sort the edges of a batch, which must have some."""
-        source, target = (graphs.local.index_select(0, end) for end in graphs.edge_index)
-        first_pair = slices(graphs.nodes * (graphs.nodes - 1) >> 1)
-        end, first_pair = int(first_pair[-1]), first_pair.to(source.device)
-        pair = pair_number(torch.minimum(source, target), torch.maximum(source, target))
-        pair += first_pair.index_select(0, graphs.edge_graph)
-        pair.masked_fill_(source == target, end)  # self-loops come last
+        local, (one, other) = array(graphs.local), array(graphs.edge_index)
+        one, other = local[one], local[other]
+        arrays = library(local)
+        nodes = array(graphs.nodes.to(graphs.local.device))
+        pairs = nodes * (nodes - 1) >> 1
+        ends = pairs.cumsum(0)
+        end = int(ends[-1])
+        pair = pair_number(arrays.minimum(one, other), arrays.maximum(one, other))
+        pair += (ends - pairs)[array(graphs.edge_graph)]
+        pair[one == other] = end  # self-loops come last
         column = stable_order(pair, end.bit_length())
-        pair = pair.index_select(0, column)
-        last = pair.new_full((1,), -1)
-        begin = true_at(torch.cat([last, pair]) != torch.cat([pair, last]))
-        pair = pair.index_select(0, begin[:-1])
-        bounds = torch.searchsorted(pair, first_pair)
-        return UndirectedEdges(graphs, pair[: int(bounds[-1])], column, begin, first_pair, bounds.diff())
+        pair = pair[column]
+        fresh = arrays.ones_like(pair, dtype=bool)
+        fresh[1:] = pair[1:] != pair[:-1]
+        begin = places(fresh)
+        pair = pair[begin]
+        before = arrays.searchsorted(pair, ends)
+        count = arrays.diff(before, prepend=before[:1] * 0)
+        begin = arrays.concatenate([begin, begin[:1] + len(column)])
+        return UndirectedEdges(pair[: int(before[-1])], column, begin, ends - pairs, count, pairs - count)
 
-    def columns(self, edges: Tensor) -> tuple[Tensor, Tensor]:
+    def columns(self, edges: Array) -> tuple[Array, Array]:
         """The columns of some edges, and for each column which of these edges it belongs to."""
-        begin = self.begin.index_select(0, edges)
-        which, number = numbered(self.begin.index_select(0, edges + 1) - begin)
-        return self.column.index_select(0, begin.index_select(0, which) + number), which
+        begin = self.begin[edges]
+        which, number = numbered(self.begin[edges + 1] - begin)
+        return self.column[begin[which] + number], which
 
-    def absent(self, graph: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
-        """The lower and the higher node of the pairs without an edge that have these numbers in their graphs."""
+    def absent_ends(self, graph: Array, number: Array) -> tuple[Array, Array]:
+        """The lower and the higher node, within their graphs, of the absent pairs that have these numbers there."""
         # The nth absent pair of a batch is n, and one more for every edge that is there before it.
-        absent_before = self.pair - torch.arange(len(self.pair), device=self.pair.device)
-        first = self.first_pair[:-1] - (self.count.cumsum(0) - self.count)
-        nth = first.index_select(0, graph) + number
-        pair = nth + torch.searchsorted(absent_before, nth, right=True)
-        low, high = pair_ends(pair - self.first_pair.index_select(0, graph))
-        start = self.graphs.start.index_select(0, graph)
-        return low + start, high + start
+        absent_before = self.pair - up_to(len(self.pair), self.pair)
+        nth = (self.absent.cumsum(0) - self.absent)[graph] + number
+        pair = nth + library(nth).searchsorted(absent_before, nth, side="right")
+        low, high = pair_ends(tensor(pair - self.first_pair[graph]))
+        return array(low), array(high)
 
 
 def pair_number(low: Tensor, high: Tensor) -> Tensor:

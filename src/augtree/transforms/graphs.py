@@ -19,8 +19,9 @@ from torch import Tensor
 from augtree.errors import whole_number
 from augtree.keys import Key, element_bits, shift
 from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
-from augtree.transforms.graph_batch import Graphs, in_order, stable_order
-from augtree.transforms.graph_fields import numbered, true_at
+from augtree.transforms.graph_arrays import Array, array, library, numbered, stable_order, tensor, whole
+from augtree.transforms.graph_batch import Graphs, in_order
+from augtree.transforms.graph_fields import true_at
 from augtree.transforms.graph_pairs import UndirectedEdges
 
 ROUND, PICK, NEW, TURN, WALK, CHOICE = range(6)
@@ -54,31 +55,36 @@ class GraphTransform(Transform):
         raise NotImplementedError
 
 
-def share(counts: Tensor, ratio: Tensor, uniform: Tensor) -> Tensor:
+def share(counts: Array, ratio: Array, uniform: Array) -> Array:
     """Ratio * counts, rounded up or down at random."""
-    return (counts * ratio + uniform * (ratio > 0)).floor().long()
+    return whole(library(counts).floor(counts * ratio + uniform * (ratio > 0)))
 
 
-def in_random_order(graph: Tensor, order: Tensor, graphs: int) -> Tensor:
+def node_share(graphs: Graphs, ratio: Tensor, uniform: Tensor) -> Tensor:
+    """Ratio * nodes of each graph, rounded up or down at random."""
+    return tensor(share(*map(array, (graphs.nodes, ratio, uniform))))
+
+
+def in_random_order(graph: Array, order: Array, graphs: int) -> Array:
     """The numbers of elements that stand graph by graph, those of each graph sorted by `order` (40 bits)."""
     return stable_order((graph << 40) | order, 40 + graphs.bit_length())
 
 
-def heads(rows: Tensor, first: Tensor, counts: Tensor) -> Tensor:
+def heads(rows: Array, first: Array, counts: Array) -> Array:
     """From the rows of each graph, which begin at `first`, so many."""
     graph, number = numbered(counts)
-    return rows.index_select(0, first.index_select(0, graph) + number)
+    return rows[first[graph] + number]
 
 
-def first_nodes(graphs: Graphs, order: Tensor, count: Tensor) -> Tensor:
+def first_nodes(graphs: Graphs, order: Array, count: Tensor) -> Tensor:
     """The numbers of the `count` nodes of each graph that come first by `order` (40 bits)."""
-    by_order = in_random_order(graphs.graph, order, len(graphs.nodes))
-    return heads(by_order, graphs.start, count.to(order.device))
+    by_order = in_random_order(array(graphs.graph), order, len(graphs.nodes))
+    return tensor(heads(by_order, array(graphs.start), array(count.to(graphs.start.device))))
 
 
 def random_nodes(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
     """The numbers of `count` nodes of each graph, drawn without replacement."""
-    bits = element_bits(state.index_select(0, graphs.graph), graphs.local, PICK)
+    bits = element_bits(array(state)[array(graphs.graph)], array(graphs.local), PICK)
     return first_nodes(graphs, shift(bits, 23), count)
 
 
@@ -88,7 +94,7 @@ class DropNodes(GraphTransform):
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Drop the nodes that come first in a random order."""
-        gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
+        gone = torch.minimum(node_share(graphs, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
         kept = torch.ones_like(graphs.graph, dtype=torch.bool)
         kept.index_fill_(0, random_nodes(graphs, gone, state), False)
         return graphs.keep_nodes(kept, graphs.nodes - gone)
@@ -102,7 +108,7 @@ class MaskNodes(GraphTransform):
         """Mask the nodes that come first in a random order."""
         if "x" not in graphs.batch:
             return graphs.batch
-        masked = random_nodes(graphs, share(graphs.nodes, ratio, uniform), state)
+        masked = random_nodes(graphs, node_share(graphs, ratio, uniform), state)
         out = copy.copy(graphs.batch)
         out.x = out.x.index_fill(0, masked, 0)
         return out
@@ -125,21 +131,21 @@ class Subgraph(GraphTransform):
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Walk in all graphs at once, then keep the nodes with the earliest visits."""
-        gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
+        gone = torch.minimum(node_share(graphs, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
         wanted = graphs.nodes - gone
         walks = torch.where(gone > 0, (3 * wanted + self.length - 1) // self.length, 0)
         of = graphs.graph
         # Nodes that are not visited come after, in random order.
         order = shift(element_bits(state.index_select(0, of), graphs.local, PICK), 25) | (1 << 38)
         self.walk(graphs, walks, state, order)
-        kept = torch.zeros_like(of, dtype=torch.bool).index_fill_(0, first_nodes(graphs, order, wanted), True)
+        kept = torch.zeros_like(of, dtype=torch.bool).index_fill_(0, first_nodes(graphs, array(order), wanted), True)
         return graphs.keep_nodes(kept, wanted)
 
     def walk(self, graphs: Graphs, walks: Tensor, state: Tensor, order: Tensor) -> None:
         """Write into `order` when each node is first visited, walks counted one after the other."""
         device = graphs.graph.device
         degree, first, target = neighbours(graphs.edge_index, len(order))
-        graph, number = numbered(walks.to(device))
+        graph, number = map(tensor, numbered(array(walks.to(device))))
         seen = number * self.length + torch.arange(self.length, device=device).view(-1, 1)
         draws = element_bits(state.index_select(0, graph), seen, WALK).unbind()
         here = graphs.start.index_select(0, graph) + draws[0] % graphs.nodes.to(device).index_select(0, graph)
@@ -173,42 +179,44 @@ class PermuteEdges(GraphTransform):
         """Give the edges that come first in a random order new ends, or none."""
         if not graphs.edge_index.numel():
             return graphs.batch
-        edges = UndirectedEdges.of(graphs)
+        edges, state = UndirectedEdges.of(graphs), array(state)
         graph, local = numbered(edges.count)
-        bits = element_bits(state.index_select(0, graph), local, PICK)
+        bits = element_bits(state[graph], local, PICK)
         order = in_random_order(graph, shift(bits, 23), len(graphs.nodes))
         first = edges.count.cumsum(0) - edges.count
 
-        gone = share(edges.count, ratio.to(bits.device), uniform.to(bits.device))
-        absent = edges.first_pair.diff() - edges.count
-        changed = torch.minimum(gone, absent)
-        low, high = edges.absent(*new_pairs(changed, absent, state))
+        gone = share(edges.count, *(array(each.to(graphs.start.device)) for each in (ratio, uniform)))
+        changed = library(gone).minimum(gone, edges.absent)
+        graph, number = new_pairs(changed, edges.absent, state)
+        low, high = (end + array(graphs.start)[graph] for end in edges.absent_ends(graph, number))
         columns, which = edges.columns(heads(order, first, changed))
-        ends = rewired(graphs.edge_index, columns, low.index_select(0, which), high.index_select(0, which))
-        if torch.equal(gone, changed):
+        ends = rewired(graphs.edge_index, columns, low[which], high[which])
+        if not bool((changed < gone).any()):
             return graphs.keep_edges(ends, None)
         lost, _ = edges.columns(heads(order, first + changed, gone - changed))
-        kept = true_at(torch.ones_like(graphs.edge_graph, dtype=torch.bool).index_fill_(0, lost, False))
+        mask = torch.ones_like(graphs.edge_graph, dtype=torch.bool)
+        kept = true_at(mask.index_fill_(0, tensor(lost), False))
         return graphs.keep_edges(ends.index_select(1, kept), kept)
 
 
-def rewired(edge_index: Tensor, columns: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def rewired(edge_index: Tensor, columns: Array, low: Array, high: Array) -> Tensor:
     """Edges of which some columns have new ends, in the same direction."""
     ends = edge_index.clone(memory_format=torch.contiguous_format)
-    upward = edge_index[0].index_select(0, columns) < edge_index[1].index_select(0, columns)
-    ends[0].scatter_(0, columns, torch.where(upward, low, high))
-    ends[1].scatter_(0, columns, torch.where(upward, high, low))
+    source, target = array(ends)
+    upward, where = source[columns] < target[columns], library(columns).where
+    source[columns] = where(upward, low, high)
+    target[columns] = where(upward, high, low)
     return ends
 
 
-def new_pairs(count: Tensor, size: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+def new_pairs(count: Array, size: Array, state: Array) -> tuple[Array, Array]:
     """For each graph `count` different numbers in [0, size), each equally likely; first the graph of each number.
 
     Systematic sampling: one number from each of `count` equal parts, all turned by the same amount.
     """
     graph, rank = numbered(count)
-    turn = element_bits(state, torch.zeros_like(state), TURN) % size.clamp(min=1)
-    count, size, turn, state = (each.index_select(0, graph) for each in (count, size, turn, state))
+    turn = element_bits(state, state * 0, TURN) % size.clip(1)
+    count, size, turn, state = (each[graph] for each in (count, size, turn, state))
     begin, end = rank * size // count, (rank + 1) * size // count
     return graph, (begin + element_bits(state, rank, NEW) % (end - begin) + turn) % size
 
