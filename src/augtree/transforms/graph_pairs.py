@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-import torch
-from torch import Tensor
-
-from augtree.transforms.graph_arrays import Array, array, library, numbered, places, stable_order, tensor, up_to
+from augtree.transforms.graph_arrays import Array, array, library, numbered, places, stable_order, up_to
 from augtree.transforms.graph_batch import Graphs
 
 
@@ -27,6 +26,8 @@ class UndirectedEdges:
     """Edges of each graph."""
     absent: Array
     """Pairs without an edge of each graph."""
+    most_nodes: int
+    """Of a graph."""
 
     @staticmethod
     def of(graphs: Graphs) -> UndirectedEdges:
@@ -37,7 +38,7 @@ class UndirectedEdges:
         nodes = array(graphs.nodes.to(graphs.local.device))
         pairs = nodes * (nodes - 1) >> 1
         ends = pairs.cumsum(0)
-        end = int(ends[-1])
+        end, most = int(ends[-1]), int(graphs.nodes.max())
         pair = pair_number(arrays.minimum(one, other), arrays.maximum(one, other))
         pair += (ends - pairs)[array(graphs.edge_graph)]
         pair[one == other] = end  # self-loops come last
@@ -50,7 +51,7 @@ class UndirectedEdges:
         before = arrays.searchsorted(pair, ends)
         count = arrays.diff(before, prepend=before[:1] * 0)
         begin = arrays.concatenate([begin, begin[:1] + len(column)])
-        return UndirectedEdges(pair[: int(before[-1])], column, begin, ends - pairs, count, pairs - count)
+        return UndirectedEdges(pair[: int(before[-1])], column, begin, ends - pairs, count, pairs - count, most)
 
     def columns(self, edges: Array) -> tuple[Array, Array]:
         """The columns of some edges, and for each column which of these edges it belongs to."""
@@ -63,19 +64,14 @@ class UndirectedEdges:
         # The nth absent pair of a batch is n, and one more for every edge that is there before it.
         absent_before = self.pair - up_to(len(self.pair), self.pair)
         nth = (self.absent.cumsum(0) - self.absent)[graph] + number
-        pair = nth + library(nth).searchsorted(absent_before, nth, side="right")
-        low, high = pair_ends(tensor(pair - self.first_pair[graph]))
-        return array(low), array(high)
+        find = partial(library(nth).searchsorted, side="right")
+        pair = nth + find(absent_before, nth) - self.first_pair[graph]
+        first = pair_number(0, up_to(self.most_nodes, pair))  # pair of each higher node
+        high = find(first, pair) - 1
+        return pair - first[high], high
 
 
-def pair_number(low: Tensor, high: Tensor) -> Tensor:
+def pair_number(low: Any, high: Any) -> Any:
     """Pairs of nodes counted: (0,1), (0,2), (1,2), (0,3) ..."""
     return (high * (high - 1) >> 1) + low
 
-
-def pair_ends(number: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower and the higher node of a pair."""
-    high = ((1 + (1 + 8 * number.double()).sqrt()) / 2).long()
-    high = torch.where(high * (high - 1) >> 1 > number, high - 1, high)
-    high = torch.where((high + 1) * high >> 1 <= number, high + 1, high)
-    return number - (high * (high - 1) >> 1), high

@@ -190,22 +190,25 @@ class PermuteEdges(GraphTransform):
         graph, number = new_pairs(changed, edges.absent, state)
         low, high = (end + array(graphs.start)[graph] for end in edges.absent_ends(graph, number))
         columns, which = edges.columns(heads(order, first, changed))
-        ends = rewired(graphs.edge_index, columns, low[which], high[which])
-        if not bool((changed < gone).any()):
-            return graphs.keep_edges(ends, None)
-        lost, _ = edges.columns(heads(order, first + changed, gone - changed))
-        mask = torch.ones_like(graphs.edge_graph, dtype=torch.bool)
-        kept = true_at(mask.index_fill_(0, tensor(lost), False))
-        return graphs.keep_edges(ends.index_select(1, kept), kept)
+        ends = rewired(array(graphs.edge_index), columns, low[which], high[which])
+        kept = None
+        if bool((changed < gone).any()):
+            lost, _ = edges.columns(heads(order, first + changed, gone - changed))
+            mask = torch.ones_like(graphs.edge_graph, dtype=torch.bool)
+            kept = true_at(mask.index_fill_(0, tensor(lost), False))
+            ends = [end.index_select(0, kept) for end in ends]
+        return graphs.keep_edges(torch.stack(ends), kept)
 
 
-def rewired(edge_index: Tensor, columns: Array, low: Array, high: Array) -> Tensor:
-    """Edges of which some columns have new ends, in the same direction."""
-    ends = edge_index.clone(memory_format=torch.contiguous_format)
-    source, target = array(ends)
+def rewired(edge_index: Array, columns: Array, low: Array, high: Array) -> list[Tensor]:
+    """The sources and the targets of edges of which some columns have new ends, in the same direction."""
+    source, target = edge_index
     upward, where = source[columns] < target[columns], library(columns).where
-    source[columns] = where(upward, low, high)
-    target[columns] = where(upward, high, low)
+    ends = []
+    for old, new in ((source, where(upward, low, high)), (target, where(upward, high, low))):
+        end = old + 0
+        end[columns] = new
+        ends.append(tensor(end))
     return ends
 
 
