@@ -132,3 +132,9 @@ def mix_tensor(z: Tensor) -> Tensor:
 def element_bits(state: Tensor, element: Tensor, counter: int = 0) -> Tensor:
     """63 random bits, as non-negative int64, for each (state of its sample, number within its sample)."""
     return shift(mix_tensor((state ^ signed(ELEMENT + counter * DRAW)) + element * signed(GOLDEN)), 1)
+
+
+def element_words(state: NDArray[np.int64], element: NDArray[np.int64], counter: int = 0) -> NDArray[np.int64]:
+    """`element_bits` for numpy's arrays."""
+    words = (state ^ signed(ELEMENT + counter * DRAW)) + element * signed(GOLDEN)
+    return (mix(words.view(np.uint64)) >> np.uint64(1)).view(np.int64)

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from augtree.keys import element_bits, element_words
+
 Array = Any
 """A numpy array or a tensor of int64."""
 
@@ -41,6 +43,11 @@ def whole(numbers: Array) -> Array:
     return numbers.astype(np.int64) if isinstance(numbers, np.ndarray) else numbers.long()
 
 
+def random_bits(state: Array, element: Array, counter: int) -> Array:
+    """63 random bits for each (state of its graph, number within its graph)."""
+    return (element_words if isinstance(state, np.ndarray) else element_bits)(state, element, counter)
+
+
 def up_to(count: int, like: Array) -> Array:
     """The numbers 0 .. count-1."""
     return np.arange(count) if isinstance(like, np.ndarray) else torch.arange(count, device=like.device)
@@ -60,7 +67,7 @@ def groups(counts: Array) -> Array:
 def numbered(counts: Array) -> tuple[Array, Array]:
     """The group of each entry, and the number of the entry within its group."""
     group = groups(counts)
-    return group, up_to(len(group), group) - (counts.cumsum(0) - counts)[group]
+    return group, up_to(len(group), group) - (counts.cumsum(0) - counts).take(group)
 
 
 def stable_order(keys: Array, bits: int) -> Array:

@@ -68,8 +68,9 @@ class Graphs:
         """Lay a batch open."""
         nodes = node_counts(batch)
         device = device_of(batch)
-        graph, local = numbered(array(nodes.to(device)))
-        return Graphs(batch, nodes, tensor(graph), (nodes.cumsum(0) - nodes).to(device), tensor(local))
+        counts = array(nodes.to(device))
+        graph, local = numbered(counts)
+        return Graphs(batch, nodes, tensor(graph), tensor(counts.cumsum(0) - counts), tensor(local))
 
     @property
     def edge_index(self) -> Tensor:
@@ -112,21 +113,21 @@ class Graphs:
         graph = self.edge_graph if edges_kept is None else self.edge_graph.index_select(0, edges_kept)
         edges = torch.bincount(graph, minlength=len(self.nodes)).cpu()
         change = Change(self, edges_kept, nodes, edges)
-        names = set(out.keys())
-        for key in names:
+        fields = dict(iter(out))
+        for key, value in fields.items():
             if key == "edge_index":
-                out[key] = edge_index.to(out[key].dtype)
+                out[key] = edge_index.to(value.dtype)
                 out._slice_dict[key], out._inc_dict[key] = slices(edges), change.offsets
             elif key in out._slice_dict:
-                field = Field(key, out[key], out._slice_dict[key], out._inc_dict[key])
+                field = Field(key, value, out._slice_dict[key], out._inc_dict[key])
                 new = change.of(field)
                 if new is not field:
                     out[key], out._slice_dict[key], out._inc_dict[key] = new.value, new.slices, new.increments
-            elif isinstance(out[key], Tensor) and not key.endswith(("batch", "ptr")):
-                out[key] = change.of_whole(key, out[key])
+            elif isinstance(value, Tensor) and not key.endswith(("batch", "ptr")):
+                out[key] = change.of_whole(key, value)
         if nodes is not None:
             set_node_counts(out, nodes.counts, self.graph.index_select(0, nodes.which))
-        follow(out, names)
+        follow(out, set(fields))
         return out
 
 

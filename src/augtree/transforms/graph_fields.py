@@ -237,4 +237,4 @@ def taken(value: Any, mask: Tensor) -> Any:
 
 def slices(counts: Tensor) -> Tensor:
     """Where each graph's share begins, and the end."""
-    return torch.cat([torch.zeros(1, dtype=torch.long, device="cpu"), counts.cumsum(0)])
+    return torch.from_numpy(np.concatenate([[0], counts.numpy().cumsum()]))

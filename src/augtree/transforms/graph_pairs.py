@@ -33,42 +33,43 @@ class UndirectedEdges:
     def of(graphs: Graphs) -> UndirectedEdges:
         """Sort the edges of a batch, which must have some."""
         local, (one, other) = array(graphs.local), array(graphs.edge_index)
-        one, other = local[one], local[other]
+        one, other = local.take(one), local.take(other)
         arrays = library(local)
         nodes = array(graphs.nodes.to(graphs.local.device))
         pairs = nodes * (nodes - 1) >> 1
         ends = pairs.cumsum(0)
         end, most = int(ends[-1]), int(graphs.nodes.max())
         pair = pair_number(arrays.minimum(one, other), arrays.maximum(one, other))
-        pair += (ends - pairs)[array(graphs.edge_graph)]
+        pair += (ends - pairs).take(array(graphs.edge_graph))
         pair[one == other] = end  # self-loops come last
         column = stable_order(pair, end.bit_length())
-        pair = pair[column]
+        pair = pair.take(column)
         fresh = arrays.ones_like(pair, dtype=bool)
         fresh[1:] = pair[1:] != pair[:-1]
         begin = places(fresh)
-        pair = pair[begin]
+        pair = pair.take(begin)
         before = arrays.searchsorted(pair, ends)
-        count = arrays.diff(before, prepend=before[:1] * 0)
+        count = before + 0
+        count[1:] -= before[:-1]
         begin = arrays.concatenate([begin, begin[:1] + len(column)])
         return UndirectedEdges(pair[: int(before[-1])], column, begin, ends - pairs, count, pairs - count, most)
 
     def columns(self, edges: Array) -> tuple[Array, Array]:
         """The columns of some edges, and for each column which of these edges it belongs to."""
-        begin = self.begin[edges]
-        which, number = numbered(self.begin[edges + 1] - begin)
-        return self.column[begin[which] + number], which
+        begin = self.begin.take(edges)
+        which, number = numbered(self.begin.take(edges + 1) - begin)
+        return self.column.take(begin.take(which) + number), which
 
     def absent_ends(self, graph: Array, number: Array) -> tuple[Array, Array]:
         """The lower and the higher node, within their graphs, of the absent pairs that have these numbers there."""
         # The nth absent pair of a batch is n, and one more for every edge that is there before it.
         absent_before = self.pair - up_to(len(self.pair), self.pair)
-        nth = (self.absent.cumsum(0) - self.absent)[graph] + number
+        nth = (self.absent.cumsum(0) - self.absent).take(graph) + number
         find = partial(library(nth).searchsorted, side="right")
-        pair = nth + find(absent_before, nth) - self.first_pair[graph]
+        pair = nth + find(absent_before, nth) - self.first_pair.take(graph)
         first = pair_number(0, up_to(self.most_nodes, pair))  # pair of each higher node
         high = find(first, pair) - 1
-        return pair - first[high], high
+        return pair - first.take(high), high
 
 
 def pair_number(low: Any, high: Any) -> Any:

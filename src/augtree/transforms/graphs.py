@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from augtree.errors import whole_number
-from augtree.keys import Key, element_bits, shift
+from augtree.keys import Key, element_bits
 from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
-from augtree.transforms.graph_arrays import Array, array, library, numbered, stable_order, tensor, whole
+from augtree.transforms.graph_arrays import Array, array, library, numbered, random_bits, stable_order, tensor, whole
 from augtree.transforms.graph_batch import Graphs, in_order
 from augtree.transforms.graph_fields import true_at
 from augtree.transforms.graph_pairs import UndirectedEdges
@@ -73,7 +73,7 @@ def in_random_order(graph: Array, order: Array, graphs: int) -> Array:
 def heads(rows: Array, first: Array, counts: Array) -> Array:
     """From the rows of each graph, which begin at `first`, so many."""
     graph, number = numbered(counts)
-    return rows[first[graph] + number]
+    return rows.take(first.take(graph) + number)
 
 
 def first_nodes(graphs: Graphs, order: Array, count: Tensor) -> Tensor:
@@ -84,8 +84,8 @@ def first_nodes(graphs: Graphs, order: Array, count: Tensor) -> Tensor:
 
 def random_nodes(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
     """The numbers of `count` nodes of each graph, drawn without replacement."""
-    bits = element_bits(array(state)[array(graphs.graph)], array(graphs.local), PICK)
-    return first_nodes(graphs, shift(bits, 23), count)
+    bits = random_bits(array(state).take(array(graphs.graph)), array(graphs.local), PICK)
+    return first_nodes(graphs, bits >> 23, count)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Subgraph(GraphTransform):
         walks = torch.where(gone > 0, (3 * wanted + self.length - 1) // self.length, 0)
         of = graphs.graph
         # Nodes that are not visited come after, in random order.
-        order = shift(element_bits(state.index_select(0, of), graphs.local, PICK), 25) | (1 << 38)
+        order = (element_bits(state.index_select(0, of), graphs.local, PICK) >> 25) | (1 << 38)
         self.walk(graphs, walks, state, order)
         kept = torch.zeros_like(of, dtype=torch.bool).index_fill_(0, first_nodes(graphs, array(order), wanted), True)
         return graphs.keep_nodes(kept, wanted)
@@ -181,16 +181,16 @@ class PermuteEdges(GraphTransform):
             return graphs.batch
         edges, state = UndirectedEdges.of(graphs), array(state)
         graph, local = numbered(edges.count)
-        bits = element_bits(state[graph], local, PICK)
-        order = in_random_order(graph, shift(bits, 23), len(graphs.nodes))
+        bits = random_bits(state.take(graph), local, PICK)
+        order = in_random_order(graph, bits >> 23, len(graphs.nodes))
         first = edges.count.cumsum(0) - edges.count
 
         gone = share(edges.count, *(array(each.to(graphs.start.device)) for each in (ratio, uniform)))
         changed = library(gone).minimum(gone, edges.absent)
         graph, number = new_pairs(changed, edges.absent, state)
-        low, high = (end + array(graphs.start)[graph] for end in edges.absent_ends(graph, number))
+        low, high = (end + array(graphs.start).take(graph) for end in edges.absent_ends(graph, number))
         columns, which = edges.columns(heads(order, first, changed))
-        ends = rewired(array(graphs.edge_index), columns, low[which], high[which])
+        ends = rewired(array(graphs.edge_index), columns, low.take(which), high.take(which))
         kept = None
         if bool((changed < gone).any()):
             lost, _ = edges.columns(heads(order, first + changed, gone - changed))
@@ -203,7 +203,7 @@ class PermuteEdges(GraphTransform):
 def rewired(edge_index: Array, columns: Array, low: Array, high: Array) -> list[Tensor]:
     """The sources and the targets of edges of which some columns have new ends, in the same direction."""
     source, target = edge_index
-    upward, where = source[columns] < target[columns], library(columns).where
+    upward, where = source.take(columns) < target.take(columns), library(columns).where
     ends = []
     for old, new in ((source, where(upward, low, high)), (target, where(upward, high, low))):
         end = old + 0
@@ -218,10 +218,10 @@ def new_pairs(count: Array, size: Array, state: Array) -> tuple[Array, Array]:
     Systematic sampling: one number from each of `count` equal parts, all turned by the same amount.
     """
     graph, rank = numbered(count)
-    turn = element_bits(state, state * 0, TURN) % size.clip(1)
-    count, size, turn, state = (each[graph] for each in (count, size, turn, state))
+    turn = random_bits(state, state * 0, TURN) % (size + (size == 0))
+    count, size, turn, state = (each.take(graph) for each in (count, size, turn, state))
     begin, end = rank * size // count, (rank + 1) * size // count
-    return graph, (begin + element_bits(state, rank, NEW) % (end - begin) + turn) % size
+    return graph, (begin + random_bits(state, rank, NEW) % (end - begin) + turn) % size
 
 
 FOUR: tuple[type[GraphTransform], ...] = (DropNodes, PermuteEdges, Subgraph, MaskNodes)
