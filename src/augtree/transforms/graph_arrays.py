@@ -20,7 +20,7 @@ Array = Any
 
 def array(numbers: Tensor) -> Array:
     """The numbers of a tensor, which shares their memory."""
-    return numbers.numpy() if numbers.device.type == "cpu" else numbers
+    return numbers.numpy() if numbers.is_cpu else numbers
 
 
 def tensor(numbers: Array) -> Tensor:
@@ -31,11 +31,6 @@ def tensor(numbers: Array) -> Tensor:
 def library(numbers: Array) -> Any:
     """The module with the functions for these numbers."""
     return np if isinstance(numbers, np.ndarray) else torch
-
-
-def floats(numbers: Array) -> Array:
-    """The numbers with 53 bits."""
-    return numbers.astype(np.float64) if isinstance(numbers, np.ndarray) else numbers.double()
 
 
 def whole(numbers: Array) -> Array:
@@ -55,19 +50,26 @@ def up_to(count: int, like: Array) -> Array:
 
 def places(mask: Array) -> Array:
     """The numbers of the entries that hold; numpy, unlike torch, does not branch at each."""
-    return np.flatnonzero(mask) if isinstance(mask, np.ndarray) else mask.nonzero().view(-1)
+    return mask.nonzero()[0] if isinstance(mask, np.ndarray) else mask.nonzero().view(-1)
 
 
 def groups(counts: Array) -> Array:
     """The group of each entry, for groups of so many entries that stand one after the other."""
     numbers = up_to(len(counts), counts)
-    return np.repeat(numbers, counts) if isinstance(counts, np.ndarray) else numbers.repeat_interleave(counts)
+    return numbers.repeat(counts) if isinstance(counts, np.ndarray) else numbers.repeat_interleave(counts)
 
 
 def numbered(counts: Array) -> tuple[Array, Array]:
     """The group of each entry, and the number of the entry within its group."""
     group = groups(counts)
     return group, up_to(len(group), group) - (counts.cumsum(0) - counts).take(group)
+
+
+def counted(group: Array, groups: int) -> Array:
+    """How many entries each group has."""
+    if isinstance(group, np.ndarray) and bool((group[1:] >= group[:-1]).all()):  # mostly so, and cheaper
+        return np.diff(group.searchsorted(np.arange(groups + 1)))
+    return library(group).bincount(group, minlength=groups)
 
 
 def stable_order(keys: Array, bits: int) -> Array:
@@ -87,6 +89,6 @@ def stable_order(keys: Array, bits: int) -> Array:
         words >>= room
         same = words[1:] == words[:-1]
         if same.any():
-            tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+            tied = places(np.append(same, False) | np.append(False, same))
             order[tied] = order[tied][np.argsort(keys[order[tied]], kind="stable")]
     return order

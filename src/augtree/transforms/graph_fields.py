@@ -75,11 +75,13 @@ class Change:
     @cached_property
     def offsets(self) -> Tensor:
         """The number of the first node of each graph, afterwards."""
-        counts = self.graphs.nodes if self.nodes is None else self.nodes.counts
-        return counts.cumsum(0) - counts
+        cuts = self.old_nodes if self.nodes is None else slices(self.nodes.counts)
+        return cuts[:-1].clone()
 
     def of(self, field: Field) -> Field:
         """The field afterwards; itself where nothing of it goes."""
+        if isinstance(field.value, Tensor):
+            return self.of_tensor(field)
         if isinstance(field.value, Mapping):
             parts = {
                 name: self.of(Field(name, value, field.slices[name], field.increments[name]))
@@ -90,7 +92,7 @@ class Change:
             rows = zip(field.value, field.slices, field.increments, strict=True)
             items = [self.of(Field(field.key, *row)) for row in rows]
             return Field(field.key, *([getattr(f, a) for f in items] for a in NOTES))
-        return self.of_tensor(field) if isinstance(field.value, Tensor) else self.of_list(field)
+        return self.of_list(field)
 
     def level(self, key: str, cuts: Tensor) -> Level:
         """What a field has one entry for: what its slices say in all graphs, then what its name says."""
@@ -237,4 +239,6 @@ def taken(value: Any, mask: Tensor) -> Any:
 
 def slices(counts: Tensor) -> Tensor:
     """Where each graph's share begins, and the end."""
-    return torch.from_numpy(np.concatenate([[0], counts.numpy().cumsum()]))
+    cuts = np.zeros(len(counts) + 1, np.int64)
+    cuts[1:] = counts.numpy().cumsum()
+    return torch.from_numpy(cuts)
