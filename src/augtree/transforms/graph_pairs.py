@@ -14,16 +14,22 @@ from augtree.transforms.graph_batch import Graphs
 class UndirectedEdges:
     """Every undirected edge of a batch once, graph by graph, in the order of the pairs of nodes; no self-loops."""
 
+    graph: Array
+    """The graph of each edge."""
+    local: Array
+    """The number of each edge within its graph."""
     pair: Array
     """The number of each edge, when the pairs of all graphs are counted one graph after the other."""
     column: Array
     """The columns of `edge_index`, edge by edge."""
     begin: Array
     """Where the columns of each edge begin, and the end."""
-    first_pair: Array
-    """The number of the first pair of each graph."""
     count: Array
     """Edges of each graph."""
+    first: Array
+    """The number of the first edge of each graph."""
+    first_pair: Array
+    """The number of the first pair of each graph."""
     absent: Array
     """Pairs without an edge of each graph."""
     most_nodes: int
@@ -32,27 +38,30 @@ class UndirectedEdges:
     @staticmethod
     def of(graphs: Graphs) -> UndirectedEdges:
         """Sort the edges of a batch, which must have some."""
-        local, (one, other) = array(graphs.local), array(graphs.edge_index)
-        one, other = local.take(one), local.take(other)
-        arrays = library(local)
-        nodes = array(graphs.nodes.to(graphs.local.device))
-        pairs = nodes * (nodes - 1) >> 1
-        ends = pairs.cumsum(0)
-        end, most = int(ends[-1]), int(graphs.nodes.max())
-        pair = pair_number(arrays.minimum(one, other), arrays.maximum(one, other))
-        pair += (ends - pairs).take(array(graphs.edge_graph))
-        pair[one == other] = end  # self-loops come last
-        column = stable_order(pair, end.bit_length())
-        pair = pair.take(column)
-        fresh = arrays.ones_like(pair, dtype=bool)
-        fresh[1:] = pair[1:] != pair[:-1]
+        start, (one, other) = array(graphs.start), array(graphs.edge_index)
+        arrays, room = library(start), len(graphs.graph).bit_length()
+        ends = arrays.maximum(one, other) << room | arrays.minimum(one, other)
+        ends[one == other] = len(graphs.graph) << room  # self-loops come last
+        column = stable_order(ends, 2 * room)
+        ends = ends.take(column)
+        fresh = arrays.ones_like(ends, dtype=bool)
+        fresh[1:] = ends[1:] != ends[:-1]
         begin = places(fresh)
-        pair = pair.take(begin)
-        before = arrays.searchsorted(pair, ends)
-        count = before + 0
-        count[1:] -= before[:-1]
+        ends = ends.take(begin)
+        nodes = array(graphs.nodes.to(graphs.start.device))
+        last = arrays.searchsorted(ends, start + nodes << room)
+        count = last + 0
+        count[1:] -= last[:-1]
+        graph, local = numbered(count)
+        before, ends = start.take(graph), ends[: len(graph)]
+        pairs = nodes * (nodes - 1) >> 1
+        first_pair = pairs.cumsum(0) - pairs
+        pair = pair_number((ends & ((1 << room) - 1)) - before, (ends >> room) - before) + first_pair.take(graph)
         begin = arrays.concatenate([begin, begin[:1] + len(column)])
-        return UndirectedEdges(pair[: int(before[-1])], column, begin, ends - pairs, count, pairs - count, most)
+        most = int(graphs.nodes.max())
+        return UndirectedEdges(
+            graph, local, pair, column, begin, count, last - count, first_pair, pairs - count, most
+        )
 
     def columns(self, edges: Array) -> tuple[Array, Array]:
         """The columns of some edges, and for each column which of these edges it belongs to."""

@@ -180,20 +180,17 @@ class PermuteEdges(GraphTransform):
         if not graphs.edge_index.numel():
             return graphs.batch
         edges, state = UndirectedEdges.of(graphs), array(state)
-        graph, local = numbered(edges.count)
-        bits = random_bits(state.take(graph), local, PICK)
-        order = in_random_order(graph, bits >> 23, len(graphs.nodes))
-        first = edges.count.cumsum(0) - edges.count
-
+        bits = random_bits(state.take(edges.graph), edges.local, PICK)
+        order = in_random_order(edges.graph, bits >> 23, len(graphs.nodes))
         gone = share(edges.count, *(array(each.to(graphs.start.device)) for each in (ratio, uniform)))
         changed = library(gone).minimum(gone, edges.absent)
         graph, number = new_pairs(changed, edges.absent, state)
         low, high = (end + array(graphs.start).take(graph) for end in edges.absent_ends(graph, number))
-        columns, which = edges.columns(heads(order, first, changed))
+        columns, which = edges.columns(heads(order, edges.first, changed))
         ends = rewired(array(graphs.edge_index), columns, low.take(which), high.take(which))
         kept = None
         if bool((changed < gone).any()):
-            lost, _ = edges.columns(heads(order, first + changed, gone - changed))
+            lost, _ = edges.columns(heads(order, edges.first + changed, gone - changed))
             mask = torch.ones_like(graphs.edge_graph, dtype=torch.bool)
             kept = true_at(mask.index_fill_(0, tensor(lost), False))
             ends = [end.index_select(0, kept) for end in ends]
