@@ -33,6 +33,11 @@ def library(numbers: Array) -> Any:
     return np if isinstance(numbers, np.ndarray) else torch
 
 
+def floats(numbers: Array) -> Array:
+    """The numbers in double precision."""
+    return numbers.astype(np.float64) if isinstance(numbers, np.ndarray) else numbers.double()
+
+
 def whole(numbers: Array) -> Array:
     """The numbers without what comes after the point."""
     return numbers.astype(np.int64) if isinstance(numbers, np.ndarray) else numbers.long()
@@ -63,13 +68,6 @@ def numbered(counts: Array) -> tuple[Array, Array]:
     """The group of each entry, and the number of the entry within its group."""
     group = groups(counts)
     return group, up_to(len(group), group) - (counts.cumsum(0) - counts).take(group)
-
-
-def counted(group: Array, groups: int) -> Array:
-    """How many entries each group has."""
-    if isinstance(group, np.ndarray) and bool((group[1:] >= group[:-1]).all()):  # mostly so, and cheaper
-        return np.diff(group.searchsorted(np.arange(groups + 1)))
-    return library(group).bincount(group, minlength=groups)
 
 
 def stable_order(keys: Array, bits: int) -> Array:

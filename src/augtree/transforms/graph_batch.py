@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, need
-from augtree.transforms.graph_arrays import array, counted, numbered, tensor
+from augtree.transforms.graph_arrays import array, numbered, tensor
 from augtree.transforms.graph_fields import NODE_FIELDS, Change, Field, Nodes, slices, spread_out, true_at
 
 
@@ -111,7 +111,7 @@ class Graphs:
         out = copy.copy(self.batch)
         out._slice_dict, out._inc_dict = dict(out._slice_dict), dict(out._inc_dict)
         graph = self.edge_graph if edges_kept is None else self.edge_graph.index_select(0, edges_kept)
-        edges = tensor(counted(array(graph), len(self.nodes))).cpu()
+        edges = torch.bincount(graph, minlength=len(self.nodes)).cpu()
         change = Change(self, edges_kept, nodes, edges)
         fields = dict(iter(out))
         for key, value in fields.items():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from augtree.transforms.graph_arrays import Array, array, library, numbered, places, stable_order, up_to
+from augtree.transforms.graph_arrays import Array, array, floats, library, numbered, places, stable_order, up_to, whole
 from augtree.transforms.graph_batch import Graphs
 
 
@@ -32,8 +31,6 @@ class UndirectedEdges:
     """The number of the first pair of each graph."""
     absent: Array
     """Pairs without an edge of each graph."""
-    most_nodes: int
-    """Of a graph."""
 
     @staticmethod
     def of(graphs: Graphs) -> UndirectedEdges:
@@ -58,10 +55,7 @@ class UndirectedEdges:
         first_pair = pairs.cumsum(0) - pairs
         pair = pair_number((ends & ((1 << room) - 1)) - before, (ends >> room) - before) + first_pair.take(graph)
         begin = arrays.concatenate([begin, begin[:1] + len(column)])
-        most = int(graphs.nodes.max())
-        return UndirectedEdges(
-            graph, local, pair, column, begin, count, last - count, first_pair, pairs - count, most
-        )
+        return UndirectedEdges(graph, local, pair, column, begin, count, last - count, first_pair, pairs - count)
 
     def columns(self, edges: Array) -> tuple[Array, Array]:
         """The columns of some edges, and for each column which of these edges it belongs to."""
@@ -74,14 +68,16 @@ class UndirectedEdges:
         # The nth absent pair of a batch is n, and one more for every edge that is there before it.
         absent_before = self.pair - up_to(len(self.pair), self.pair)
         nth = (self.absent.cumsum(0) - self.absent).take(graph) + number
-        find = partial(library(nth).searchsorted, side="right")
-        pair = nth + find(absent_before, nth) - self.first_pair.take(graph)
-        first = pair_number(0, up_to(self.most_nodes, pair))  # pair of each higher node
-        high = find(first, pair) - 1
-        return pair - first.take(high), high
+        pair = nth + library(nth).searchsorted(absent_before, nth, side="right")
+        return pair_ends(pair - self.first_pair.take(graph))
 
 
 def pair_number(low: Any, high: Any) -> Any:
     """Pairs of nodes counted: (0,1), (0,2), (1,2), (0,3) ..."""
     return (high * (high - 1) >> 1) + low
 
+
+def pair_ends(pair: Array) -> tuple[Array, Array]:
+    """The lower and the higher node of a pair; exact for up to 2**24 nodes."""
+    high = whole(library(pair).sqrt(floats(pair) * 2 + 0.25) + 0.5)
+    return pair - pair_number(0, high), high
