@@ -103,7 +103,7 @@ class Graphs:
         return self.rebuilt(edge_index, edges_kept, Nodes(kept, true_at(kept), number, counts))
 
     def keep_edges(self, edge_index: Tensor, edges_kept: Tensor | None) -> Any:
-        """The batch with these edges, which take the fields of the edges kept (their numbers; None: all), in order."""
+        """The batch with these edges, which take the fields of those with the numbers kept (None: all), in order."""
         return self.rebuilt(edge_index, edges_kept, None)
 
     def rebuilt(self, edge_index: Tensor, edges_kept: Tensor | None, nodes: Nodes | None) -> Any:

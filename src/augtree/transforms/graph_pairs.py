@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from augtree.transforms.graph_arrays import Array, array, floats, library, numbered, places, stable_order, up_to, whole
+from augtree.transforms.graph_arrays import (
+    Array,
+    array,
+    floats,
+    library,
+    numbered,
+    places,
+    stable_order,
+    up_to,
+    whole,
+)
 from augtree.transforms.graph_batch import Graphs
 
 
@@ -78,6 +88,6 @@ def pair_number(low: Any, high: Any) -> Any:
 
 
 def pair_ends(pair: Array) -> tuple[Array, Array]:
-    """The lower and the higher node of a pair; exact for up to 2**24 nodes."""
+    """The lower and the higher node of a pair; exact for up to 2**25 nodes."""
     high = whole(library(pair).sqrt(floats(pair) * 2 + 0.25) + 0.5)
     return pair - pair_number(0, high), high
