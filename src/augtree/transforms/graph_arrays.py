@@ -80,7 +80,9 @@ def stable_order(keys: Array, bits: int) -> Array:
         return torch.argsort(keys, stable=True)
     room = len(keys).bit_length()
     short = max(bits + room - 63, 0)
-    words = (keys >> short << room) | np.arange(len(keys))
+    words = keys >> short
+    words <<= room
+    words |= np.arange(len(keys))
     words.sort()
     order = words & ((1 << room) - 1)
     if short:

@@ -47,7 +47,9 @@ class UndirectedEdges:
         """Sort the edges of a batch, which must have some."""
         start, (one, other) = array(graphs.start), array(graphs.edge_index)
         arrays, room = library(start), len(graphs.graph).bit_length()
-        ends = arrays.maximum(one, other) << room | arrays.minimum(one, other)
+        ends = arrays.maximum(one, other)
+        ends <<= room
+        ends |= arrays.minimum(one, other)
         ends[one == other] = len(graphs.graph) << room  # self-loops come last
         column = stable_order(ends, 2 * room)
         ends = ends.take(column)

@@ -188,13 +188,20 @@ class PermuteEdges(GraphTransform):
         low, high = (end + array(graphs.start).take(graph) for end in edges.absent_ends(graph, number))
         columns, which = edges.columns(heads(order, edges.first, changed))
         ends = rewired(array(graphs.edge_index), columns, low.take(which), high.take(which))
-        kept = None
         if bool((changed < gone).any()):
             lost, _ = edges.columns(heads(order, edges.first + changed, gone - changed))
             mask = torch.ones_like(graphs.edge_graph, dtype=torch.bool)
             kept = true_at(mask.index_fill_(0, tensor(lost), False))
-            ends = [end.index_select(0, kept) for end in ends]
-        return graphs.keep_edges(torch.stack(ends), kept)
+            return graphs.keep_edges(selected(ends, kept), kept)
+        return graphs.keep_edges(torch.stack(ends), None)
+
+
+def selected(rows: list[Tensor], columns: Tensor) -> Tensor:
+    """Some columns of rows, written where they stay."""
+    out = rows[0].new_empty(len(rows), len(columns))
+    for row, to in zip(rows, out, strict=True):
+        torch.index_select(row, 0, columns, out=to)
+    return out
 
 
 def rewired(edge_index: Array, columns: Array, low: Array, high: Array) -> list[Tensor]:
