@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from augtree.errors import ArgumentError
-from augtree.keys import ELEMENT, GOLDEN, Key, element_bits, fresh_seed, mix, mix_tensor
+from augtree.keys import (
+    ELEMENT,
+    GOLDEN,
+    Key,
+    element_bits,
+    element_words,
+    fold,
+    fold_word,
+    fresh_seed,
+    mix,
+    mix_tensor,
+)
 
 
 def splitmix64(state: int) -> int:
@@ -28,6 +39,11 @@ def test_numpy_and_torch_mix_alike(word):
     array = np.array([word], np.uint64)
     assert int(mix(array)[0]) == splitmix64((word - GOLDEN) % 2**64)
     assert mix_tensor(torch.from_numpy(array.view(np.int64))).numpy().view(np.uint64)[0] == mix(array)[0]
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(-(2**64), 2**64), st.integers(0, 2**64 - 1))
+def test_words_fold_alike_one_by_one(state, value, purpose):
+    assert fold_word(state, value, purpose) == int(fold(np.array([state], np.uint64), value, purpose)[0])
 
 
 def test_draws_do_not_depend_on_how_a_batch_is_split():
@@ -84,6 +100,9 @@ def test_element_bits_are_uniform_and_belong_to_their_sample():
     assert abs(float(torch.corrcoef(torch.stack([one.double(), other.double()]))[0, 1])) < 0.02
     assert abs(float(torch.corrcoef(torch.stack([one[1:].double(), one[:-1].double()]))[0, 1])) < 0.02
     assert not torch.equal(one, element_bits(states[0], numbers, 1))
+    for counter in (0, 5):
+        words = element_words(states[0].numpy(), numbers.numpy(), counter)
+        assert torch.equal(torch.from_numpy(words), element_bits(states[0], numbers, counter))
     by_hand = splitmix64((int(states[0]) ^ ELEMENT) + 3 * GOLDEN - GOLDEN) >> 1
     assert int(one[3]) == by_hand
 

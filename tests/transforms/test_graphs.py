@@ -10,7 +10,7 @@ from augtree.errors import ArgumentError, InputError
 from augtree.keys import Key
 from augtree.transforms import Chain, DropNodes, GraphCL, MaskNodes, PermuteEdges, Rotate, Subgraph
 from augtree.transforms.graph_batch import Graphs
-from augtree.transforms.graphs import FOUR, pair_ends, pair_number
+from augtree.transforms.graphs import FOUR
 
 ALL = (DropNodes, MaskNodes, Subgraph, PermuteEdges)
 
@@ -226,15 +226,6 @@ def test_masked_rows_are_zero_and_the_rest_is_as_it_was():
     assert torch.equal(new.x[new.x != 0], before.x[new.x != 0])
     categories = Data(x=torch.arange(1, 11), edge_index=before.edge_index)
     assert MaskNodes(0.4)(categories, seed=0).x.dtype == torch.int64
-
-
-def test_pairs_are_counted_and_found_again():
-    number = torch.arange(2000)
-    low, high = pair_ends(number)
-    assert bool((low < high).all())
-    assert torch.equal(pair_number(low, high), number)
-    huge = torch.tensor([2**31 * (2**31 - 1) // 2 - 1, 10**15, 10**15 + 1])
-    assert torch.equal(pair_number(*pair_ends(huge)), huge)
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -17,7 +17,7 @@ from augtree.models.gin import Gin
 from augtree.transforms.base import Policy
 from augtree.transforms.graph_batch import Graphs
 from augtree.transforms.graph_fields import true_at
-from augtree.transforms.graphs import pair_number
+from augtree.transforms.graph_pairs import pair_number
 
 MASK_NODES, DROP_NODES, PERTURB_EDGES = CATEGORIES = range(3)
 CATEGORY, NODE, EDGE, NEW_EDGE, NEW_ENDS = range(5)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, need
+from augtree.transforms.graph_arrays import array, numbered, tensor
 from augtree.transforms.graph_fields import NODE_FIELDS, Change, Field, Nodes, slices, spread_out, true_at
 
 
@@ -67,17 +68,27 @@ class Graphs:
         """Lay a batch open."""
         nodes = node_counts(batch)
         device = device_of(batch)
-        graph = spread_out(nodes).to(device)
-        start = (nodes.cumsum(0) - nodes).to(device)
-        local = torch.arange(len(graph), device=device) - start.index_select(0, graph)
-        return Graphs(batch, nodes, graph, start, local)
+        counts = array(nodes.to(device))
+        graph, local = numbered(counts)
+        return Graphs(batch, nodes, tensor(graph), tensor(counts.cumsum(0) - counts), tensor(local))
 
-    @cached_property
+    @property
     def edge_index(self) -> Tensor:
         """The edges, checked, as int64."""
+        return self.checked_edges[0]
+
+    @property
+    def edge_graph(self) -> Tensor:
+        """The graph of each edge."""
+        return self.checked_edges[1]
+
+    @cached_property
+    def checked_edges(self) -> tuple[Tensor, Tensor]:
+        """The edges, and the graph of each."""
         edges: Any = self.batch.get("edge_index", None)
         if edges is None:
-            return torch.empty(2, 0, dtype=torch.long, device=self.graph.device)
+            none = torch.empty(2, 0, dtype=torch.long, device=self.graph.device)
+            return none, none[0]
         if type(edges) is not Tensor:  # PyG's EdgeIndex carries an order that no longer holds afterwards
             edges = edges.as_tensor()
         return checked_edges(edges, self.graph)
@@ -91,53 +102,53 @@ class Graphs:
         edge_index = number.index_select(0, ends.view(-1)).view(2, -1)
         return self.rebuilt(edge_index, edges_kept, Nodes(kept, true_at(kept), number, counts))
 
-    def keep_edges(self, edge_index: Tensor, edges_kept: Tensor) -> Any:
-        """The batch with these edges, which take the fields of the edges kept (their numbers), in order."""
+    def keep_edges(self, edge_index: Tensor, edges_kept: Tensor | None) -> Any:
+        """The batch with these edges, which take the fields of those with the numbers kept (None: all), in order."""
         return self.rebuilt(edge_index, edges_kept, None)
 
-    def rebuilt(self, edge_index: Tensor, edges_kept: Tensor, nodes: Nodes | None) -> Any:
+    def rebuilt(self, edge_index: Tensor, edges_kept: Tensor | None, nodes: Nodes | None) -> Any:
         """A new batch that still splits into its graphs."""
         out = copy.copy(self.batch)
         out._slice_dict, out._inc_dict = dict(out._slice_dict), dict(out._inc_dict)
-        graph = self.graph if nodes is None else self.graph.index_select(0, nodes.which)
-        edges = torch.bincount(graph.index_select(0, edge_index[0]), minlength=len(self.nodes)).cpu()
+        graph = self.edge_graph if edges_kept is None else self.edge_graph.index_select(0, edges_kept)
+        edges = torch.bincount(graph, minlength=len(self.nodes)).cpu()
         change = Change(self, edges_kept, nodes, edges)
-        names = set(out.keys())
-        for key in names:
+        fields = dict(iter(out))
+        for key, value in fields.items():
             if key == "edge_index":
-                out[key] = edge_index.to(out[key].dtype)
+                out[key] = edge_index.to(value.dtype)
                 out._slice_dict[key], out._inc_dict[key] = slices(edges), change.offsets
             elif key in out._slice_dict:
-                field = Field(key, out[key], out._slice_dict[key], out._inc_dict[key])
+                field = Field(key, value, out._slice_dict[key], out._inc_dict[key])
                 new = change.of(field)
                 if new is not field:
                     out[key], out._slice_dict[key], out._inc_dict[key] = new.value, new.slices, new.increments
-            elif isinstance(out[key], Tensor) and not key.endswith(("batch", "ptr")):
-                out[key] = change.of_whole(key, out[key])
+            elif isinstance(value, Tensor) and not key.endswith(("batch", "ptr")):
+                out[key] = change.of_whole(key, value)
         if nodes is not None:
-            set_node_counts(out, nodes.counts, graph)
-        follow(out, names)
+            set_node_counts(out, nodes.counts, self.graph.index_select(0, nodes.which))
+        follow(out, set(fields))
         return out
 
 
-def checked_edges(edges: Tensor, graph: Tensor) -> Tensor:
-    """Edges as int64 [2,E] that join nodes of the same graph, or an error."""
+def checked_edges(edges: Tensor, graph: Tensor) -> tuple[Tensor, Tensor]:
+    """Edges as int64 [2,E] that join nodes of the same graph, and that graph, or an error."""
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.is_floating_point():
         raise InputError(f"edge_index must be whole numbers [2,E], got {edges.dtype} {list(edges.shape)}")
     edges = edges.long()
     if not edges.numel():
-        return edges
+        return edges, edges[0]
     try:
         if edges.is_cuda and not 0 <= int(edges.min()) <= int(edges.max()) < len(graph):  # a CPU notices below
             raise IndexError
-        owner, other = graph.index_select(0, edges.reshape(-1)).view(2, -1)
+        owner, other = (graph.index_select(0, end) for end in edges)
     except (IndexError, RuntimeError) as error:
         found = f"{int(edges.min())} to {int(edges.max())}"
         raise InputError(f"edge_index must have node numbers from 0 to {len(graph) - 1}, got {found}") from error
     if not torch.equal(owner, other):
         at = int(true_at(owner != other)[0])
         raise InputError(f"edge_index must join nodes of the same graph, but edge {at} of the batch joins two graphs")
-    return edges
+    return edges, owner
 
 
 def in_order(rows: Tensor, keys: Tensor) -> Tensor:

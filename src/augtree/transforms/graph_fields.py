@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from augtree.errors import InputError, TransformError
+from augtree.transforms.graph_arrays import array, groups, places, tensor
 
 if TYPE_CHECKING:
     from augtree.transforms.graph_batch import Graphs
@@ -55,7 +56,8 @@ class Change:
     """What happens to every field when nodes or edges go."""
 
     graphs: Graphs
-    edges_kept: Tensor
+    edges_kept: Tensor | None
+    """The numbers of the edges whose fields stay; None where all do."""
     nodes: Nodes | None
     edges: Tensor
 
@@ -73,11 +75,13 @@ class Change:
     @cached_property
     def offsets(self) -> Tensor:
         """The number of the first node of each graph, afterwards."""
-        counts = self.graphs.nodes if self.nodes is None else self.nodes.counts
-        return counts.cumsum(0) - counts
+        cuts = self.old_nodes if self.nodes is None else slices(self.nodes.counts)
+        return cuts[:-1].clone()
 
     def of(self, field: Field) -> Field:
         """The field afterwards; itself where nothing of it goes."""
+        if isinstance(field.value, Tensor):
+            return self.of_tensor(field)
         if isinstance(field.value, Mapping):
             parts = {
                 name: self.of(Field(name, value, field.slices[name], field.increments[name]))
@@ -88,7 +92,7 @@ class Change:
             rows = zip(field.value, field.slices, field.increments, strict=True)
             items = [self.of(Field(field.key, *row)) for row in rows]
             return Field(field.key, *([getattr(f, a) for f in items] for a in NOTES))
-        return self.of_tensor(field) if isinstance(field.value, Tensor) else self.of_list(field)
+        return self.of_list(field)
 
     def level(self, key: str, cuts: Tensor) -> Level:
         """What a field has one entry for: what its slices say in all graphs, then what its name says."""
@@ -218,12 +222,12 @@ class Change:
 
 def true_at(mask: Tensor) -> Tensor:
     """The numbers of the entries that hold."""
-    return mask.nonzero().view(-1)
+    return tensor(places(array(mask)))
 
 
 def spread_out(counts: Tensor) -> Tensor:
-    """The graph of each entry, from the number of entries of each graph; on the CPU."""
-    return torch.repeat_interleave(torch.arange(len(counts), device="cpu"), counts)
+    """The graph of each entry, from the number of entries of each graph."""
+    return tensor(groups(array(counts)))
 
 
 def taken(value: Any, mask: Tensor) -> Any:
@@ -235,4 +239,6 @@ def taken(value: Any, mask: Tensor) -> Any:
 
 def slices(counts: Tensor) -> Tensor:
     """Where each graph's share begins, and the end."""
-    return torch.cat([torch.zeros(1, dtype=torch.long, device="cpu"), counts.cumsum(0)])
+    cuts = np.zeros(len(counts) + 1, np.int64)
+    cuts[1:] = counts.numpy().cumsum()
+    return torch.from_numpy(cuts)

@@ -17,10 +17,12 @@ import torch
 from torch import Tensor
 
 from augtree.errors import whole_number
-from augtree.keys import Key, element_bits, shift
+from augtree.keys import Key, element_bits
 from augtree.transforms.base import Policy, Stage, Transform, check_magnitude
+from augtree.transforms.graph_arrays import Array, array, library, numbered, random_bits, stable_order, tensor, whole
 from augtree.transforms.graph_batch import Graphs, in_order
-from augtree.transforms.graph_fields import spread_out, true_at
+from augtree.transforms.graph_fields import true_at
+from augtree.transforms.graph_pairs import UndirectedEdges
 
 ROUND, PICK, NEW, TURN, WALK, CHOICE = range(6)
 """Counters: rounding; order of nodes or edges; new edges; their cyclic turn; steps of walks; which of several."""
@@ -53,22 +55,37 @@ class GraphTransform(Transform):
         raise NotImplementedError
 
 
-def share(counts: Tensor, ratio: Tensor, uniform: Tensor) -> Tensor:
+def share(counts: Array, ratio: Array, uniform: Array) -> Array:
     """Ratio * counts, rounded up or down at random."""
-    return (counts * ratio + uniform * (ratio > 0)).floor().long()
+    return whole(library(counts).floor(counts * ratio + uniform * (ratio > 0)))
 
 
-def ranks(order: Tensor, graph: Tensor, local: Tensor) -> Tensor:
-    """The rank of each element within its graph when sorted by `order` (40 bits); elements stand graph by graph."""
-    by_order = torch.argsort((graph << 40) | order, stable=True)
-    return torch.empty_like(local).scatter_(0, by_order, local)
+def node_share(graphs: Graphs, ratio: Tensor, uniform: Tensor) -> Tensor:
+    """Ratio * nodes of each graph, rounded up or down at random."""
+    return tensor(share(*map(array, (graphs.nodes, ratio, uniform))))
 
 
-def first_in_random_order(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
-    """A mask of `count` nodes of each graph, drawn without replacement."""
-    of = graphs.graph
-    bits = element_bits(state.index_select(0, of), graphs.local, PICK)
-    return ranks(shift(bits, 23), of, graphs.local) < count.to(of.device).index_select(0, of)
+def in_random_order(graph: Array, order: Array, graphs: int) -> Array:
+    """The numbers of elements that stand graph by graph, those of each graph sorted by `order` (40 bits)."""
+    return stable_order((graph << 40) | order, 40 + graphs.bit_length())
+
+
+def heads(rows: Array, first: Array, counts: Array) -> Array:
+    """From the rows of each graph, which begin at `first`, so many."""
+    graph, number = numbered(counts)
+    return rows.take(first.take(graph) + number)
+
+
+def first_nodes(graphs: Graphs, order: Array, count: Tensor) -> Tensor:
+    """The numbers of the `count` nodes of each graph that come first by `order` (40 bits)."""
+    by_order = in_random_order(array(graphs.graph), order, len(graphs.nodes))
+    return tensor(heads(by_order, array(graphs.start), array(count.to(graphs.start.device))))
+
+
+def random_nodes(graphs: Graphs, count: Tensor, state: Tensor) -> Tensor:
+    """The numbers of `count` nodes of each graph, drawn without replacement."""
+    bits = random_bits(array(state).take(array(graphs.graph)), array(graphs.local), PICK)
+    return first_nodes(graphs, bits >> 23, count)
 
 
 @dataclass(frozen=True)
@@ -77,8 +94,10 @@ class DropNodes(GraphTransform):
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Drop the nodes that come first in a random order."""
-        gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
-        return graphs.keep_nodes(~first_in_random_order(graphs, gone, state), graphs.nodes - gone)
+        gone = torch.minimum(node_share(graphs, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
+        kept = torch.ones_like(graphs.graph, dtype=torch.bool)
+        kept.index_fill_(0, random_nodes(graphs, gone, state), False)
+        return graphs.keep_nodes(kept, graphs.nodes - gone)
 
 
 @dataclass(frozen=True)
@@ -89,9 +108,9 @@ class MaskNodes(GraphTransform):
         """Mask the nodes that come first in a random order."""
         if "x" not in graphs.batch:
             return graphs.batch
-        masked = first_in_random_order(graphs, share(graphs.nodes, ratio, uniform), state)
+        masked = random_nodes(graphs, node_share(graphs, ratio, uniform), state)
         out = copy.copy(graphs.batch)
-        out.x = out.x.index_fill(0, true_at(masked), 0)
+        out.x = out.x.index_fill(0, masked, 0)
         return out
 
 
@@ -112,25 +131,21 @@ class Subgraph(GraphTransform):
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Walk in all graphs at once, then keep the nodes with the earliest visits."""
-        gone = torch.minimum(share(graphs.nodes, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
+        gone = torch.minimum(node_share(graphs, ratio, uniform), (graphs.nodes - 1).clamp(min=0))
         wanted = graphs.nodes - gone
         walks = torch.where(gone > 0, (3 * wanted + self.length - 1) // self.length, 0)
         of = graphs.graph
         # Nodes that are not visited come after, in random order.
-        order = shift(element_bits(state.index_select(0, of), graphs.local, PICK), 25) | (1 << 38)
+        order = (element_bits(state.index_select(0, of), graphs.local, PICK) >> 25) | (1 << 38)
         self.walk(graphs, walks, state, order)
-        kept = ranks(order, of, graphs.local) < wanted.to(of.device).index_select(0, of)
+        kept = torch.zeros_like(of, dtype=torch.bool).index_fill_(0, first_nodes(graphs, array(order), wanted), True)
         return graphs.keep_nodes(kept, wanted)
 
     def walk(self, graphs: Graphs, walks: Tensor, state: Tensor, order: Tensor) -> None:
         """Write into `order` when each node is first visited, walks counted one after the other."""
         device = graphs.graph.device
         degree, first, target = neighbours(graphs.edge_index, len(order))
-        graph = spread_out(walks)
-        number = (torch.arange(len(graph), device="cpu") - (walks.cumsum(0) - walks).index_select(0, graph)).to(
-            device
-        )
-        graph = graph.to(device)
+        graph, number = map(tensor, numbered(array(walks.to(device))))
         seen = number * self.length + torch.arange(self.length, device=device).view(-1, 1)
         draws = element_bits(state.index_select(0, graph), seen, WALK).unbind()
         here = graphs.start.index_select(0, graph) + draws[0] % graphs.nodes.to(device).index_select(0, graph)
@@ -162,81 +177,55 @@ class PermuteEdges(GraphTransform):
 
     def on_batch(self, graphs: Graphs, ratio: Tensor, uniform: Tensor, state: Tensor) -> Any:
         """Give the edges that come first in a random order new ends, or none."""
-        source, target = graphs.edge_index
-        slots = true_at(source != target)
-        if not slots.numel():
+        if not graphs.edge_index.numel():
             return graphs.batch
-        device = source.device
-        # Every undirected edge once, sorted, by its number among all pairs of nodes of the batch.
-        low, high = torch.minimum(source, target), torch.maximum(source, target)
-        edges, which = torch.unique(pair_number(low, high).index_select(0, slots), return_inverse=True)
-        high = torch.empty_like(edges).scatter_(0, which, high.index_select(0, slots))
-        owner = graphs.graph.index_select(0, high)
-        count = torch.bincount(owner, minlength=len(graphs.nodes))
-        first = count.cumsum(0) - count
-        local = torch.arange(len(edges), device=device) - first.index_select(0, owner)
-
-        nodes = graphs.nodes.to(device)
-        absent = (nodes * (nodes - 1) >> 1) - count
-        gone = share(count, ratio.to(device), uniform.to(device))
-        bits = element_bits(state.index_select(0, owner), local, PICK)
-        rank = ranks(shift(bits, 23), owner, local)
-        leaves = rank < gone.index_select(0, owner)
-        changes = true_at(rank < torch.minimum(gone, absent).index_select(0, owner))
-
-        # The nth absent edge of a graph: n, and one more for every edge that is there before it.
-        start = graphs.start.index_select(0, owner)
-        low = edges - (high * (high - 1) >> 1)
-        absent_before = pair_number(low - start, high - start) - local
-        whose = owner.index_select(0, changes)
-        nth = spread(rank.index_select(0, changes), torch.minimum(gone, absent)[whose], absent[whose], state[whose])
-        room = (absent + 1).cumsum(0) - (absent + 1)
-        passed = torch.searchsorted(room.index_select(0, owner) + absent_before, room[whose] + nth, right=True)
-        new_low, new_high = pair_ends(nth + passed - first[whose])
-        low.scatter_(0, changes, new_low + graphs.start[whose])
-        high.scatter_(0, changes, new_high + graphs.start[whose])
-
-        leaves.scatter_(0, changes, False)
-        return graphs.keep_edges(*rewired(graphs.edge_index, slots, which, low, high, leaves))
+        edges, state = UndirectedEdges.of(graphs), array(state)
+        bits = random_bits(state.take(edges.graph), edges.local, PICK)
+        order = in_random_order(edges.graph, bits >> 23, len(graphs.nodes))
+        gone = share(edges.count, *(array(each.to(graphs.start.device)) for each in (ratio, uniform)))
+        changed = library(gone).minimum(gone, edges.absent)
+        graph, number = new_pairs(changed, edges.absent, state)
+        low, high = (end + array(graphs.start).take(graph) for end in edges.absent_ends(graph, number))
+        columns, which = edges.columns(heads(order, edges.first, changed))
+        ends = rewired(array(graphs.edge_index), columns, low.take(which), high.take(which))
+        if bool((changed < gone).any()):
+            lost, _ = edges.columns(heads(order, edges.first + changed, gone - changed))
+            mask = torch.ones_like(graphs.edge_graph, dtype=torch.bool)
+            kept = true_at(mask.index_fill_(0, tensor(lost), False))
+            return graphs.keep_edges(selected(ends, kept), kept)
+        return graphs.keep_edges(torch.stack(ends), None)
 
 
-def rewired(
-    edge_index: Tensor, slots: Tensor, which: Tensor, low: Tensor, high: Tensor, leaves: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Edges with their new ends, and the numbers of the edges whose places they take."""
+def selected(rows: list[Tensor], columns: Tensor) -> Tensor:
+    """Some columns of rows, written where they stay."""
+    out = rows[0].new_empty(len(rows), len(columns))
+    for row, to in zip(rows, out, strict=True):
+        torch.index_select(row, 0, columns, out=to)
+    return out
+
+
+def rewired(edge_index: Array, columns: Array, low: Array, high: Array) -> list[Tensor]:
+    """The sources and the targets of edges of which some columns have new ends, in the same direction."""
     source, target = edge_index
-    kept = slots.index_select(0, true_at(~leaves.index_select(0, which)))
-    if len(slots) < len(source):  # self-loops stay where they are
-        kept = torch.cat([kept, true_at(source == target)]).sort().values
-    forward = source < target
-    low_end, high_end = source.clone(), source.clone()
-    low_end.scatter_(0, slots, low.index_select(0, which))
-    high_end.scatter_(0, slots, high.index_select(0, which))
-    ends = torch.stack([torch.where(forward, low_end, high_end), torch.where(forward, high_end, low_end)])
-    return ends.index_select(1, kept), kept
+    upward, where = source.take(columns) < target.take(columns), library(columns).where
+    ends = []
+    for old, new in ((source, where(upward, low, high)), (target, where(upward, high, low))):
+        end = old + 0
+        end[columns] = new
+        ends.append(tensor(end))
+    return ends
 
 
-def spread(rank: Tensor, count: Tensor, size: Tensor, state: Tensor) -> Tensor:
-    """For ranks 0 .. count-1 different numbers in [0, size), each number equally likely.
+def new_pairs(count: Array, size: Array, state: Array) -> tuple[Array, Array]:
+    """For each graph `count` different numbers in [0, size), each equally likely; first the graph of each number.
 
     Systematic sampling: one number from each of `count` equal parts, all turned by the same amount.
     """
+    graph, rank = numbered(count)
+    turn = random_bits(state, state * 0, TURN) % (size + (size == 0))
+    count, size, turn, state = (each.take(graph) for each in (count, size, turn, state))
     begin, end = rank * size // count, (rank + 1) * size // count
-    turn = element_bits(state, torch.zeros_like(rank), TURN)
-    return (begin + element_bits(state, rank, NEW) % (end - begin) + turn % size) % size
-
-
-def pair_number(low: Tensor, high: Tensor) -> Tensor:
-    """Pairs of nodes counted: (0,1), (0,2), (1,2), (0,3) ..."""
-    return (high * (high - 1) >> 1) + low
-
-
-def pair_ends(number: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower and the higher node of a pair."""
-    high = ((1 + (1 + 8 * number.double()).sqrt()) / 2).long()
-    high = torch.where(high * (high - 1) >> 1 > number, high - 1, high)
-    high = torch.where((high + 1) * high >> 1 <= number, high + 1, high)
-    return number - (high * (high - 1) >> 1), high
+    return graph, (begin + random_bits(state, rank, NEW) % (end - begin) + turn) % size
 
 
 FOUR: tuple[type[GraphTransform], ...] = (DropNodes, PermuteEdges, Subgraph, MaskNodes)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from augtree.exports.parts.draws import Draws, draws_of, new_seed
 from augtree.keys import element_bits, signed
-from augtree.transforms.graphs import pair_ends, pair_number
+from augtree.transforms.graph_pairs import pair_number
 
 NODE_FIELDS = ("x", "pos", "feat", "node_type", "n_id")
 
@@ -133,7 +133,9 @@ def permute_edges(graph: Any, draws: Draws, ratio: float) -> Any:
     pairs[changes] = nth + torch.searchsorted(absent_before, nth, right=True)
     kept = torch.ones(len(source), dtype=torch.bool)
     kept[between_two] = ((rank >= gone) | changes)[which]
-    low[between_two], high[between_two] = (end[which] for end in pair_ends(pairs))
+    first = pair_number(0, torch.arange(graph.num_nodes))  # pair of each higher node
+    higher = torch.searchsorted(first, pairs, right=True) - 1
+    low[between_two], high[between_two] = (pairs - first[higher])[which], higher[which]
     forward = source < target
     edge_index = torch.stack([torch.where(forward, low, high), torch.where(forward, high, low)])
     return with_edges(graph, draws, edge_index[:, kept], kept)
