@@ -300,9 +300,8 @@ def test_half_are_left_alone_while_the_model_does_not_overfit(overfit, alone):
     assert found.gap == pytest.approx(0.75)
     assert (EVERY_SAMPLE in trunk.plays[UNGROUPED].out) == alone
     expected = "half of the samples are left alone from here on." if alone else "every sample is augmented."
-    assert FactorTested(found, grouped=False).describe() == [
-        f"Test after 0.20 trainings: the loss on training samples is 75 % below that on validation samples; {expected}"
-    ]
+    loss = "the loss on training samples is 75 % below that on validation samples"
+    assert FactorTested(found, grouped=False).describe() == [f"Test after 0.20 trainings: {loss}; {expected}"]
 
 
 def test_a_model_that_cannot_overfit_leaves_half_alone_and_the_verdict_says_so():
