@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from augtree.keys import FOLD, GOLDEN, MASK, as_int, fold, hash_role, signed
+from augtree.keys import FOLD, GOLDEN, MASK, as_int, fold_word, hash_role, signed
 from augtree.transforms import codes, fused, programs, turns
 from augtree.transforms.pictures import as_bytes, in_order_of
 
@@ -108,9 +108,9 @@ def draw(program: Ready, values: Tensor, seed: int | Tensor, index: int | Tensor
     from augtree.transforms import triton_draws
 
     count, _, height, width = values.shape
-    start, offset = int(hash_role("apply")[0]), 0 if isinstance(index, Tensor) else index * GOLDEN & MASK
+    start, offset = hash_role("apply"), 0 if isinstance(index, Tensor) else index * GOLDEN & MASK
     if not isinstance(seed, Tensor):
-        start = int(fold(fold(hash_role("apply"), seed, FOLD), step, FOLD)[0]) + offset
+        start = fold_word(fold_word(hash_role("apply"), seed, FOLD), step, FOLD) + offset
         offset = 0  # a number that is always small or always large compiles once
     ops = torch.empty((count, program.most, codes.WORDS), dtype=torch.int32, device=values.device)
     bounds = torch.empty((count, 2), dtype=torch.int32, device=values.device)

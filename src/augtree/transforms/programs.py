@@ -241,22 +241,21 @@ def _flip(transform: crops.Flip | crops.VerticalFlip, program: Program, path: Pa
 
 @makes(crops.QuarterTurn)
 def _quarter_turn(transform: crops.QuarterTurn, program: Program, path: Path, then: int) -> int:  # noqa: ARG001
-    if program.height != program.width:
-        half = program.constant(Work(kernels.half_turn, ONE_ROW.rows), then)
-        return program.choose(path, 0, [then, half])
-    works = [Work(kernels.quarter_turn, ONE_ROW.rows, (np.array([quarters]),)) for quarters in (1, 2, 3)]
-    return program.choose(path, 0, [then, *(program.constant(work, then) for work in works)])
+    return program.choose(path, 0, [then, *turns(program, then)])
 
 
 @makes(simclr.Rotation)
 def _rotation(transform: simclr.Rotation, program: Program, path: Path, then: int) -> int:  # noqa: ARG001
-    def turn(quarters: int) -> int:
-        coefficients = geometry.turned(np.array([90.0 * quarters]), program.shape)
-        return program.constant(Work(kernels.warp, ONE_ROW.rows, (coefficients, np.zeros(1, np.int64))), then)
+    turned = turns(program, then)
+    return turned[0] if len(turned) == 1 else program.choose(path, 0, turned)
 
+
+def turns(program: Program, then: int) -> list[int]:
+    """A square's turns by one to three quarters; those of other pictures are by two."""
     if program.height != program.width:
-        return turn(2)
-    return program.choose(path, 0, [turn(1), turn(2), turn(3)])
+        return [program.constant(Work(kernels.half_turn, ONE_ROW.rows), then)]
+    works = [Work(kernels.quarter_turn, ONE_ROW.rows, (np.array([quarters]),)) for quarters in (1, 2, 3)]
+    return [program.constant(work, then) for work in works]
 
 
 # ---- of several ------------------------------------------------------------------------------------------------
