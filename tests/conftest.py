@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from support.finite import spoil  # noqa: F401 - a fixture
 settings.register_profile("augtree", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("augtree")
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests in the background has it ignored
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before anything imports Triton
 
